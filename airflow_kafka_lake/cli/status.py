@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeVar
@@ -441,7 +442,7 @@ def watch(
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
     """Read and show until Ctrl-C; a failure to read, as while a database restarts, is shown and tried again."""
-    try:
+    with _until_interrupted():
         if output.height is not None and not output.as_json:
             with output.screen() as show:
                 for report in _reports(read, lambda text: show([TextLine(text, YELLOW)]), every, wait):
@@ -455,6 +456,12 @@ def watch(
                 elif now != before:
                     output.line(change_line(report))
                 before = now
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[None]:
+    try:
+        yield
     except KeyboardInterrupt as ended:
         if type(ended) is not KeyboardInterrupt:
             raise  # another signal than Ctrl-C
@@ -492,10 +499,7 @@ ROWS, ROWS_BESIDE = 16, 24
 def status(arguments: argparse.Namespace, output: Output) -> Result:
     """Read how far a pipeline is, or all of them; with `--watch` again and again, until Ctrl-C."""
     if arguments.pipeline is None:
-        named = [f"--{name}" for name in ("topic", "partition", *_FILTERS, "all") if getattr(arguments, name)]
-        if named:
-            wanted = f"name it, as in {remedies.status('PIPELINE')} {named[0]}"
-            raise UsageError(f"{named[0]} is about one pipeline: {wanted}")
+        _refuse_filters(arguments)
         with open_sources(arguments.ledger, kafka_seconds=KAFKA_SECONDS) as sources:
             return _once_or_watched(arguments, output, lambda: reporting.overview(*sources))
     spec = spec_of(arguments.pipeline, arguments.ledger)
@@ -508,6 +512,12 @@ def status(arguments: argparse.Namespace, output: Output) -> Result:
             )
 
         return _once_or_watched(arguments, output, read)
+
+
+def _refuse_filters(arguments: argparse.Namespace) -> None:
+    named = [f"--{name}" for name in ("topic", "partition", *_FILTERS, "all") if getattr(arguments, name)]
+    if named:
+        raise UsageError(f"{named[0]} is about one pipeline: name it, as in {remedies.status('PIPELINE')} {named[0]}")
 
 
 _FILTERS: dict[str, Callable[[StreamStatus], bool]] = {

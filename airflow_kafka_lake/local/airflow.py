@@ -115,10 +115,7 @@ class AirflowApi:
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:
         """Return `{task: state}`; a task that the scheduler has not seen yet is `none`."""
         answer = self.api("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=500")
-        return {
-            f"{task['task_id']}[{task['map_index']}]".removesuffix("[-1]"): task["state"] or "none"
-            for task in answer["task_instances"]
-        }
+        return {_task_name(task): task["state"] or "none" for task in answer["task_instances"]}
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, *, attempt: int = 1, map_index: int = -1) -> str:
         """Return the text of one try's log."""
@@ -141,6 +138,11 @@ class AirflowApi:
                 f"{method} {path} was answered {answer.status_code}: {answer.text[:2000]}", status=answer.status_code
             )
         return answer.json() if answer.content else None
+
+
+def _task_name(task: Mapping[str, Any]) -> str:
+    name, index = task["task_id"], task["map_index"]
+    return name if index < 0 else f"{name}[{index}]"
 
 
 def _log_line(line: Mapping[str, Any]) -> str:
