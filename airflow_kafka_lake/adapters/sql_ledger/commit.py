@@ -343,12 +343,9 @@ class ScopeLoader:
         if not self.scope.every:
             query = query.join(*queries.same_streams(self.connection, self.scope.streams))
         locked = query.order_by(stream.c.id).with_for_update(of=stream)
-        return {row.key: row for row in map(self._stream, self._locked(locked))}
-
-    def _stream(self, row: Any) -> StreamRow:
-        found = queries.stream_row(row)
-        self.ids[found.key] = row.id
-        return found
+        found = {row.id: queries.stream_row(row) for row in self._locked(locked)}
+        self.ids |= {item.key: number for number, item in found.items()}
+        return {item.key: item for item in found.values()}
 
     def _locked(self, query: Any) -> list[Any]:
         """Read rows under lock, and the database's clock when the last of them is locked."""

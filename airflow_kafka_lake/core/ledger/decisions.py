@@ -378,8 +378,9 @@ class Skip(Write[SkipResult]):
             raise guards.unknown("stream", f"{key} ({key.topic_id})")
         if self.id in records.skips:
             raise guards.taken_id("skip", self.id)
-        losing, asked_for = self._losing(records), ((records.waves.get(at.wave), at) for at in self.guards)
-        held = {wave.id: wave for wave, at in asked_for if wave is not None and wave.is_held_by(at)}
+        losing = self._losing(records)
+        guarded = ((records.waves.get(at.wave), at) for at in self.guards)
+        held = {wave.id: wave for wave, at in guarded if wave is not None and wave.is_held_by(at)}
         for wave in losing.values():
             if wave.fence and wave.state not in _NEED_NO_GUARD and wave.id not in held:
                 raise ConcurrentError(

@@ -83,7 +83,8 @@ def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[
     offsets = summed((item.topic, item.offsets) for item in planned)
     sizes = summed((item.topic, item.kafka_bytes) for item in planned)
     earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets[topic]) for topic, size in sizes.items()}
-    by_topic, new = earlier | sampled, set(topics) - sampled.keys()
+    by_topic = earlier | sampled
+    new = set(topics) - sampled.keys()
     parts = ["from a sample of reads"] if set(topics) & sampled.keys() else []
     parts += [f"of {count(len(known), 'topic')} from earlier plans"] if (known := new & earlier.keys()) else []
     parts += [f"of {count(len(new - known), 'topic')} assumed: no record could be read"] if new - known else []
