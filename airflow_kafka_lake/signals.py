@@ -334,13 +334,10 @@ class WaveSignals:
 
     def needs(self) -> dict[str, Any]:
         """Return further arguments of `open_ports`: the receiver of an application, and its parent."""
-        return {"application": self._spark.began, "spark_conf": self._parent()}
-
-    def _parent(self) -> dict[str, str]:
+        parent: dict[str, str] = {}
         with never_failing("the parent of the Spark application"):
-            if self._task.openlineage_inject_parent_job_info:
-                return parent_properties(self._context)
-        return {}
+            parent = parent_properties(self._context) if self._task.openlineage_inject_parent_job_info else {}
+        return {"application": self._spark.began, "spark_conf": parent}
 
     def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord, *, by_worker: bool = False) -> None:
         """Log the wave by all of its names, and link to its pages.
@@ -362,14 +359,11 @@ class WaveSignals:
                 send(partial(of_wave, spec.name, wave, {}))
             elif self._steps is not None and self._ledger is not None and self._ledger.has_committed:
                 send(partial(of_wave, spec.name, wave, self._steps.seconds()))
-            self._keep_lineage(spec, wave)
+            with never_failing("lineage"):
+                if is_sent():
+                    self._task.kafka_lake_lineage = lineage_of(spec, wave)
         with never_failing("the link to the snapshot"):
             self._link_snapshot(spec, record)
-
-    def _keep_lineage(self, spec: PipelineSpec, wave: LandedWave) -> None:
-        with never_failing("lineage"):
-            if is_sent():
-                self._task.kafka_lake_lineage = lineage_of(spec, wave)
 
     def _link_snapshot(self, spec: PipelineSpec, record: WaveRecord) -> None:
         if record.snapshot is None:

@@ -407,7 +407,10 @@ class WatermarkTrigger(LedgerTrigger):
                 message = message or f"{name}: the watermark is {stream.watermark}, and {end} is waited for"
             elif 0 < end <= stream.origin:
                 unread.append(stream)
-        there = f"the watermarks of {self.topic} are there{_below_origins(unread)}"
+        there = f"the watermarks of {self.topic} are there"
+        if unread:  # they begin at or above the awaited end: the offsets below were passed without a row
+            named = some((f"{item.key} begins at {item.origin}" for item in unread), NAMED, "partition")
+            there += f"; nothing of it was read below an origin: {named}"
         return WaitAnswer(done=not message, message=message or there)
 
     def _opened(self) -> OffsetSource:
@@ -427,14 +430,6 @@ def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> Stream
             partition=partition,
         )
     return found[0] if found else None
-
-
-def _below_origins(streams: Sequence[StreamRecord]) -> str:
-    """Return the streams that begin at or above the awaited end: the offsets below were passed without a row."""
-    if not streams:
-        return ""
-    named = some((f"{item.key} begins at {item.origin}" for item in streams), NAMED, "partition")
-    return f"; nothing of it was read below an origin: {named}"
 
 
 def _not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, streams: Sequence[StreamRecord]) -> str | None:

@@ -124,8 +124,7 @@ class Session:
 
     def leader(self, stream: Stream) -> int | None:
         """Return the broker that leads a partition, by the newest metadata."""
-        topic, _, partition = stream
-        return self._leaders.get((topic, partition))
+        return self._leaders.get(stream.place)
 
     async def fetch(self, stream: Stream, offset: int, *, isolation: int, max_bytes: int) -> FetchAnswer | None:
         """Read batches from the one that owns `offset`, or the first after it; None when the offset is out of range.
@@ -160,7 +159,10 @@ class Session:
                 unknown += isinstance(error, errors.UnknownTopicOrPartitionError | errors.UnknownTopicIdError)
                 # A broker that has just started knows no topic yet: one such answer is no proof.
                 if unknown == _GONE_AFTER:
-                    raise self._gone() from error
+                    raise IdentityError(
+                        f"Kafka no longer knows {', '.join(sorted(self._ids))} with the recorded ids and partitions. "
+                        "Was a topic deleted? What was planned of it can no longer be explained."
+                    ) from error
                 if not _worth_repeating(error) or time.monotonic() >= until:
                     raise
                 if getattr(error, "invalid_metadata", False):
@@ -195,9 +197,11 @@ class Session:
             )
         self._leaders[place], self._epochs[place] = said.leader_id, epoch
 
-    async def _know_leader(self, stream: Stream) -> None:
+    async def _epoch(self, stream: Stream) -> int:
+        """Return the epoch under which a partition is led, asking first for a leader that is not known."""
         if self.leader(stream) is None:
             await self._describe()
+        return self._epochs.get(stream.place, -1)
 
     async def _ask_leader(self, stream: Stream, request: Any) -> Any:
         leader = self.leader(stream)
@@ -215,12 +219,11 @@ class Session:
 
     async def _fetch(self, stream: Stream, offset: int, isolation: int, max_bytes: int) -> FetchAnswer | None:
         topic, _, partition = stream
-        await self._know_leader(stream)
         part = FetchRequest.FetchTopic.FetchPartition(
             partition=partition,
             fetch_offset=offset,
             partition_max_bytes=max_bytes,
-            current_leader_epoch=self._epochs.get((topic, partition), -1),
+            current_leader_epoch=await self._epoch(stream),
         )
         response = await self._ask_leader(
             stream,
@@ -258,11 +261,10 @@ class Session:
 
     async def _first_offset(self, stream: Stream) -> int:
         topic, _, partition = stream
-        await self._know_leader(stream)
         part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
             partition_index=partition,
             timestamp=_EARLIEST,
-            current_leader_epoch=self._epochs.get((topic, partition), -1),
+            current_leader_epoch=await self._epoch(stream),
         )
         asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
         response = await self._ask_leader(
@@ -286,12 +288,6 @@ class Session:
                 raise_for(result.error_code)
                 found[result.resource_name] = any("compact" in (config.value or "") for config in result.configs)
         return found
-
-    def _gone(self) -> IdentityError:
-        return IdentityError(
-            f"Kafka no longer knows {', '.join(sorted(self._ids))} with the recorded ids and partitions. Was a topic "
-            "deleted? What was planned of it can no longer be explained."
-        )
 
 
 def _worth_repeating(error: Exception) -> bool:
@@ -337,7 +333,8 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
     with _readable():
         for batch in batches:
             if isinstance(batch, LegacyRecordBatch):
-                found.append(_legacy(batch))
+                present, last = _offsets(list(batch)), batch.base_offset
+                found.append(Batch(base_offset=present.ranges[0].start, last_offset=last, present=present))
                 continue
             while at < len(ranges) and ranges[at].end <= batch.base_offset:
                 at += 1
@@ -399,11 +396,6 @@ def _damage(batch: Any) -> str:
     return ""
 
 
-def _legacy(message: Any) -> Batch:
-    present = _offsets(list(message))
-    return Batch(base_offset=present.ranges[0].start, last_offset=message.base_offset, present=present)
-
-
 def _control(records: list[Any]) -> Control:
     match records:
         case [marker] if marker.commit:
@@ -440,7 +432,6 @@ _WORTH_A_PROBE_BYTES = 256 * 1024
 _SIGN_OF_LIFE_SECONDS = 10.0
 _FIRST_GUESS_BYTES = 1024.0
 _BELIEVE_SILENCE_AFTER = 3
-_WITHOUT_END = 2**63 - 1
 
 
 class Throughput:
@@ -562,7 +553,7 @@ class GapScan:
             self._give_up(f"offset {start} lies beyond the end of the log")
 
     def _give_up(self, seen: str) -> None:
-        self.found += unexplained(RangeSet(self._left.upto(_WITHOUT_END)), seen)
+        self.found += unexplained(RangeSet(self._left.rest()), seen)
 
 
 _RECONNECT_AFTER_MS = 1000

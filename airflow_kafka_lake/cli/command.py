@@ -217,7 +217,17 @@ def is_file(subject: str) -> bool:
 def spec_of(subject: str, ledger_conn_id: str) -> PipelineSpec:
     """Read PIPELINE: a file, or a name that the ledger knows."""
     if is_file(subject):
-        return _spec_of_file(Path.cwd() / subject)
+        file = Path.cwd() / subject
+        try:
+            missing = not file.exists()
+        except (OSError, ValueError):
+            missing = False  # Not a possible path: reading it raises the reason.
+        if missing:
+            raise PipelineFileError(
+                f"{file} does not exist. Correct the path, or give the name of a pipeline that the ledger knows",
+                file=str(file),
+            )
+        return Pipeline.from_toml(file).spec
     if not PIPELINE_NAME.fullmatch(subject):
         raise UsageError(
             f"{subject!r} is neither a pipeline file (*.toml) nor a legal pipeline name. Give the path of a file, or a "
@@ -225,19 +235,6 @@ def spec_of(subject: str, ledger_conn_id: str) -> PipelineSpec:
         )
     with open_ledger(ledger_conn_id) as ledger:
         return known_spec(ledger, subject)
-
-
-def _spec_of_file(file: Path) -> PipelineSpec:
-    try:
-        missing = not file.exists()
-    except (OSError, ValueError):
-        missing = False  # Not a possible path: reading it raises the reason.
-    if missing:
-        raise PipelineFileError(
-            f"{file} does not exist. Correct the path, or give the name of a pipeline that the ledger knows",
-            file=str(file),
-        )
-    return Pipeline.from_toml(file).spec
 
 
 @contextmanager
@@ -295,7 +292,5 @@ def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace
     streams = ledger.streams(pipeline)
     meant.require(pipeline, streams)
     found = [stream for stream in streams if meant.has(stream.key)]
-    if len(found) > 1:
-        ids = ", ".join(stream.key.topic_id for stream in found)
-        raise UsageError(f"topic {arguments.topic} was re-created: choose a generation with --topic-id, one of {ids}")
+    meant.refuse_generations(found)
     return found[0]

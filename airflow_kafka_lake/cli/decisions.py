@@ -46,7 +46,12 @@ def command_of(action: type[Action]) -> Command:
     """Return the command of an action."""
 
     def act(arguments: argparse.Namespace, output: Output) -> Result:
-        given, dry_run = _given(action, arguments), getattr(arguments, "dry_run", False)
+        dry_run = getattr(arguments, "dry_run", False)
+        given: dict[str, Any] = {
+            field.name: selection_of(arguments) if field.kind is FieldKind.SELECTION else getattr(arguments, field.name)
+            for field in action.fields()
+            if field.kind is not FieldKind.SUBJECT
+        }
         spec, subject = _subject(action, arguments)
         if field := action.subject_field():
             given[field.name] = subject
@@ -75,15 +80,6 @@ def _arguments(action: type[Action]) -> Iterator[Argument]:
                 yield field_argument(field)
     if action.has_dry_run:
         yield DRY_RUN
-
-
-def _given(action: type[Action], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of an action's fields but for its subject."""
-    return {
-        field.name: selection_of(arguments) if field.kind is FieldKind.SELECTION else getattr(arguments, field.name)
-        for field in action.fields()
-        if field.kind is not FieldKind.SUBJECT
-    }
 
 
 def _subject(action: type[Action], arguments: argparse.Namespace) -> tuple[PipelineSpec, str | None]:

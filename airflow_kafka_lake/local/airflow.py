@@ -141,7 +141,8 @@ class AirflowApi:
 
 
 def _task_name(task: Mapping[str, Any]) -> str:
-    return task["task_id"] if task["map_index"] < 0 else f"{task['task_id']}[{task['map_index']}]"
+    name, index = task["task_id"], task["map_index"]
+    return name if index < 0 else f"{name}[{index}]"
 
 
 def _log_line(line: Mapping[str, Any]) -> str:

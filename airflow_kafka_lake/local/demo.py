@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
+from unittest.mock import patch
 
 from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
@@ -233,27 +234,24 @@ def prove(
 ) -> list[TopicProof]:
     """Hold the table against the acknowledgements; `ends` is the number of offsets of each topic, `accounted`
     the pipeline's own accounting of them."""
-    return [
-        _prove(topic, ends[topic.topic], rows.get(topic.topic, Counter()), accounted[topic.topic]) for topic in topics
-    ]
-
-
-def _prove(
-    topic: AcknowledgedRecords, offsets: int, rows: Counter[tuple[int, int, bytes]], accounting: Accounting
-) -> TopicProof:
-    there = summed(((partition, offset), count) for (partition, offset, _), count in rows.items())
-    return TopicProof(
-        topic=topic.topic,
-        partitions=topic.partitions,
-        offsets=offsets,
-        visible_expected=len(topic.visible),
-        rows=sum(rows.values()),
-        duplicates=sum(count - 1 for count in there.values()),
-        missing=len(topic.visible.keys() - there.keys()),
-        different=sum(1 for p, o, content in rows if topic.visible.get((p, o), content) != content),
-        unexpected=len(there.keys() - topic.visible.keys()),
-        accounting=accounting,
-    )
+    proofs = []
+    for topic in topics:
+        found = rows.get(topic.topic, Counter())
+        there = summed(((partition, offset), count) for (partition, offset, _), count in found.items())
+        proof = TopicProof(
+            topic=topic.topic,
+            partitions=topic.partitions,
+            offsets=ends[topic.topic],
+            visible_expected=len(topic.visible),
+            rows=sum(found.values()),
+            duplicates=sum(count - 1 for count in there.values()),
+            missing=len(topic.visible.keys() - there.keys()),
+            different=sum(1 for p, o, content in found if topic.visible.get((p, o), content) != content),
+            unexpected=len(there.keys() - topic.visible.keys()),
+            accounting=accounted[topic.topic],
+        )
+        proofs.append(proof)
+    return proofs
 
 
 # The demonstration: real Kafka, Airflow, Spark and Iceberg on this machine, the main job, and the proof.
@@ -387,7 +385,7 @@ class Demo:
 
     def report(self, dag_run: Mapping[str, str], seconds: Seconds) -> DemoReport:
         """Read ledger, table and broker, and compare them with the broker's acknowledgements."""
-        with patched_environment(self.environment):
+        with patch.dict(os.environ, self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
             with open_ports(spec, actor="demo", progress=lambda _: None) as ports:
                 audit = pipeline_audit.audit(ports, spec)
@@ -414,19 +412,6 @@ class Demo:
             catalog=self.catalog,
             seconds=dict(seconds),
         )
-
-
-@contextmanager
-def patched_environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables for this process as long as the block lasts."""
-    before = {name: os.environ[name] for name in variables if name in os.environ}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            os.environ.pop(name, None)
-        os.environ.update(before)
 
 
 def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, str]:

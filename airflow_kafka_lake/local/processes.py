@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -31,7 +31,7 @@ class LocalServerError(TransientError):
     """A server that this package starts on this machine did not start, or ended by itself."""
 
 
-class Keeper:
+class Keeper(AbstractContextManager["Keeper"]):
     """Runs one server at a time; however this process ends, the server ends and the folders in `remove` are removed."""
 
     def __init__(self, *, remove: Sequence[Path] = ()) -> None:
@@ -47,9 +47,6 @@ class Keeper:
         self._pid = 0
         self.code = 0
         """The exit code of the server that ended last, negative for a signal."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -124,13 +124,11 @@ class AirflowEvents:
         asset = pipeline_asset(delivery.pipeline)
         newest = InletEventsAccessors([asset])[asset].ascending(False).limit(NEWEST)
         *task, _ = json.loads(delivery.holder or "[0]")
-        return [*task, delivery.through] in [_source(event) for event in newest]
-
-
-def _source(event: Any) -> list[Any]:
-    """Return which task has emitted an event, and up to which move."""
-    task = [event.source_dag_id, event.source_run_id, event.source_task_id, event.source_map_index]
-    return [*task, (event.extra or {}).get("sequence")]
+        return any(
+            task == [event.source_dag_id, event.source_run_id, event.source_task_id, event.source_map_index]
+            and delivery.through == (event.extra or {}).get("sequence")
+            for event in newest
+        )
 
 
 # Advance watermarks, emit asset events, and end a Dag run as its plan ended.

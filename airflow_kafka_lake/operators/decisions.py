@@ -149,7 +149,8 @@ class ReviewPlanOperator(PeriodTask, HITLOperator, SkipMixin):
         if chosen == APPROVE:
             self.log.info("%s has approved the plan", person)
         else:
-            self.log.info("%s: nothing was started", _why(chosen, person))
+            rejected = f"{person} has rejected the plan" if person else "no answer came in time"
+            self.log.info("%s: nothing was started", "this was a dry run" if chosen == SEEN else rejected)
             self.skip(ti=context["ti"], tasks=self.get_direct_relatives(upstream=False))
         return {"asked": True, "answer": chosen, "by": person}
 
@@ -170,12 +171,6 @@ _AFTER_ANSWER = (
 def _after_dry_run(address: str | None) -> str:
     again = "trigger the Dag again without *dry run*"
     return f"Nothing was recorded. To read it, {f'[run it in earnest]({address}), or ' if address else ''}{again}."
-
-
-def _why(chosen: str, person: str | None) -> str:
-    if chosen == SEEN:
-        return "this was a dry run"
-    return f"{person} has rejected the plan" if person else "no answer came in time"
 
 
 def answered(answer: Mapping[str, Any]) -> tuple[list[str], str | None]:
@@ -315,20 +310,17 @@ class DecisionTask(PeriodTask):
                 known_spec(ports.ledger, spec.name)
                 if dry_run:
                     outcome = action.preview(ports, spec)
-                    self._show(context, action, outcome, newest_event(ports.ledger, spec.name))
+                    shown = ShownDecision(
+                        subject=f"{action.headline(outcome)}?",
+                        body=action.markdown(outcome),
+                        digest=outcome.digest,
+                        sequence=newest_event(ports.ledger, spec.name),
+                    )
+                    context["ti"].xcom_push(key=SHOWN_KEY, value=asdict(shown))
                 else:
                     action = self._approved(action, ports, spec.name, context)
                     outcome = action.apply(ports, spec)
         return self._report(action, outcome, person)
-
-    def _show(self, context: Context, action: OffsetsAction, outcome: OffsetsOutcome, sequence: int) -> None:
-        shown = ShownDecision(
-            subject=f"{action.headline(outcome)}?",
-            body=action.markdown(outcome),
-            digest=outcome.digest,
-            sequence=sequence,
-        )
-        context["ti"].xcom_push(key=SHOWN_KEY, value=asdict(shown))
 
     def _report(self, action: OffsetsAction, outcome: OffsetsOutcome, person: str | None) -> dict[str, Any]:
         after = "It happens when it is approved" if outcome.dry_run else outcome.next_step

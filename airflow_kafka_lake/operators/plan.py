@@ -122,7 +122,11 @@ class PlanIngestOperator(PeriodTask):
                 except EmptyPeriodError as empty:
                     if bounds is asked:
                         raise
-                    return self._nothing_in(context, spec, bounds, empty)
+                    # An hour without a record is no mistake in the backfill of a day.
+                    self.log.info("nothing to do in this run's data interval, %s to %s", bounds.start, bounds.end)
+                    self.log.info("%s", empty.message)
+                    context["ti"].xcom_push(key=PLAN_KEY, value=PlanSummary(pipeline=spec.name).to_json())
+                    return []
                 except PausedError as paused:
                     wait_for_resume(self, paused, paused_until)
         self._report(planned, choice, where, dry_run=dry_run)
@@ -130,13 +134,6 @@ class PlanIngestOperator(PeriodTask):
         context["ti"].xcom_push(key=PLAN_KEY, value=summary.to_json())
         signals.send(partial(of_plan, summary))
         return list(summary.waves)
-
-    def _nothing_in(self, context: Context, spec: PipelineSpec, bounds: Bounds, empty: EmptyPeriodError) -> list[str]:
-        """Return no wave: an hour without a record is no mistake in the backfill of a day."""
-        self.log.info("nothing to do in this run's data interval, %s to %s", bounds.start, bounds.end)
-        self.log.info("%s", empty.message)
-        context["ti"].xcom_push(key=PLAN_KEY, value=PlanSummary(pipeline=spec.name).to_json())
-        return []
 
     def _report(self, planned: PlanResult, choice: WaveChoice, where: str, *, dry_run: bool) -> None:
         for line in (*explain(planned.plan, where, dry_run=dry_run), *choice.describe(planned.plan.id)):

@@ -126,11 +126,6 @@ MOST_BOXES = 400
 """Segments that a page draws; of more it lists the waiting ones, and a picture of its own has all."""
 
 
-def segments_svg(order: SegmentOrder) -> str:
-    """Return a pipeline's segments as a picture that stands alone, light and dark."""
-    return _graph(order, alone=True)
-
-
 def segments_page(visitor: Visitor, order: SegmentOrder) -> str:
     """Draw the page of a pipeline's segments: their blockers, and the graph where it fits."""
     segments = list(order.graph)
@@ -141,7 +136,7 @@ def segments_page(visitor: Visitor, order: SegmentOrder) -> str:
         poll=IDLE,
         pipeline=order.pipeline,
         waits=[(str(stream), text) for stream in order.streams for text, _ in order.waits(stream)],
-        graph=_graph(order) if ordered and len(segments) <= MOST_BOXES else None,
+        graph=segments_svg(order, alone=False) if ordered and len(segments) <= MOST_BOXES else None,
         reason=_no_graph(order.pipeline, len(segments) if ordered else 0),
     )
 
@@ -152,7 +147,8 @@ def _no_graph(pipeline: str, count: int) -> str:
     return f"{count:,} segments of {pipeline} are too many for a page: the command segments draws them, with --svg FILE"
 
 
-def _graph(order: SegmentOrder, *, alone: bool = False) -> str:
+def segments_svg(order: SegmentOrder, *, alone: bool = True) -> str:
+    """Return a pipeline's segments as a picture, light and dark; `alone` with its styles."""
     nodes = {item.key: item for item in sorted(order.graph, key=lambda item: item.key)}
     parents = {key: [parent for parent in sorted(item.parents) if parent in nodes] for key, item in nodes.items()}
     places = _places(parents)

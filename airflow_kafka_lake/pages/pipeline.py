@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.addresses import SITE
 from airflow_kafka_lake.core.amounts import age, count, size, span, word_of
 from airflow_kafka_lake.core.audit.report import MEANINGS, OffsetStatus
 from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import grouped, summed
 from airflow_kafka_lake.core.remedies import Remedy
@@ -216,6 +216,10 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
     waiting = [wave for wave in waves if wave.state in {WaveState.PLANNED, WaveState.CANCELLED}]
     landed = [wave for wave in waves if wave.state is WaveState.COMMITTED][-LANDED_WAVES:]
     paused = report.summary.paused
+    listed = (
+        streams[0].key for _, groups in topics for group, streams in groups if group.state not in QUIET and streams
+    )
+    worst = next(listed, None)  # the row that a person should look at first
     return draw(
         "pipeline.html",
         visitor,
@@ -234,7 +238,7 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
         ],
         more_waves=len(running[RUNNING_WAVES:]) + len(waiting[WAITING_WAVES:]),
         topics=topics,
-        worst=_worst(group for _, groups in topics for group in groups),
+        worst=worst and "s-{}-{}-{}".format(*worst),
         kind=kind_of,
         at_once=at_once,
         timeline=lambda stream: timeline_of(
@@ -303,12 +307,6 @@ def banners_of(summary: PipelineSummary, paused: Sequence[str]) -> Iterator[tupl
         yield f"Kafka has {count(new, 'partition')} that no plan has seen", ("The next plan finds them.",), "calm"
     if paused:
         yield f"Paused in Airflow: {', '.join(paused)}", ("No run of it begins until it is unpaused there.",), "calm"
-
-
-def _worst(groups: Iterable[ListedGroup]) -> str | None:
-    """Return the id of the row that a person should look at first."""
-    first = next((streams[0].key for group, streams in groups if group.state not in QUIET and streams), None)
-    return first and "s-{}-{}-{}".format(*first)
 
 
 # The page of all pipelines: one row each, the worst first.
@@ -422,7 +420,8 @@ class Try:
 def wave_page(visitor: Visitor, report: WaveReport) -> str:
     """Draw a wave with its ranges and attempts."""
     record = report.record
-    totals = _totals(report.ranges)
+    known = [item.accounting for item in report.ranges if item.accounting]
+    totals = sum(known, Accounting()).to_json() if known else {}
     attempts = [_try(visitor, item, record) for item in report.attempts]
     bars = [item.bar for item in attempts if item.bar]
     return draw(
@@ -491,9 +490,3 @@ def waves_page(
         newer=max(0, skip - limit) if skip else None,
         older=skip + limit if skip + limit < number_of_all else None,
     )
-
-
-def _totals(ranges: Sequence[RangeRecord]) -> dict[str, int]:
-    """Return the sums of all ranges whose accounting is known; nothing where none is."""
-    known = [item.accounting for item in ranges if item.accounting]
-    return sum(known, Accounting()).to_json() if known else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Never
 
@@ -113,7 +113,8 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
     """
     root = Path(folder)
     try:
-        files = sorted(item for item in root.iterdir() if _belongs(item, root.resolve()))
+        named = (item for item in root.iterdir() if item.suffix == ".toml" and not item.name.startswith("."))
+        files = sorted(item for item in named if item.is_file() and item.resolve().is_relative_to(root.resolve()))
     except (OSError, ValueError):
         raise PipelineFileError(
             f"{str(root)!r} is not a folder that can be read: correct [kafka_lake] pipelines_folder.", file=str(root)
@@ -132,7 +133,10 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
     for name, same in by_name.items():
         if len(same) > 1:
             del loaded[name]
-            loaded |= {file.name: _repeated(file, name, same) for file in same}
+            names = ", ".join(each.name for each in same)
+            for file in same:
+                why = f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own."
+                loaded[file.name] = PipelineFileError(why, file=str(file), pipeline=name)
     return loaded
 
 
@@ -142,20 +146,6 @@ def _name_in(file: Path) -> str:
         return str(tomllib.loads(file.read_text(encoding="utf-8"))["pipeline"]["name"])
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return file.stem
-
-
-def _repeated(file: Path, name: str, same: Sequence[Path]) -> PipelineFileError:
-    names = ", ".join(each.name for each in same)
-    return PipelineFileError(
-        f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own.",
-        file=str(file),
-        pipeline=name,
-    )
-
-
-def _belongs(item: Path, root: Path) -> bool:
-    named = item.suffix == ".toml" and not item.name.startswith(".")
-    return named and item.is_file() and item.resolve().is_relative_to(root)
 
 
 def _parsed(file: Path) -> dict[str, Any]:
@@ -300,14 +290,8 @@ def _illegal_policies(spec: PipelineSpec) -> Iterator[_Mistake]:
 def _refusal(mistakes: Sequence[_Mistake], file: Path | None) -> PipelineFileError:
     where = str(file) if file else "Pipeline(...)"
     lines = [f"{_place(item, file)}: found {item.found}; legal: {item.legal}" for item in mistakes]
-    problems = [
-        {"section": item.section, "key": item.key, "found": item.found, "legal": item.legal} for item in mistakes
-    ]
-    if len(lines) == 1:
-        return PipelineFileError(f"{where}: {lines[0]}", file=where, problems=problems)
-    return PipelineFileError(
-        "\n  ".join([f"{where} has {len(lines)} mistakes:", *lines]), file=where, problems=problems
-    )
+    text = f"{where}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{where} has {len(lines)} mistakes:", *lines])
+    return PipelineFileError(text, file=where, problems=[asdict(item) for item in mistakes])
 
 
 def _place(item: _Mistake, file: Path | None) -> str:

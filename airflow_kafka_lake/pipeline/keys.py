@@ -102,16 +102,16 @@ LIMIT_FORM = 'a whole number of records, or a share such as "1 %" or "0.1 %"'
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?) ?%")
 
 
-def parse_limit(value: object) -> int | float:
-    """Read a number of records (int), or a share of them (float, 0 to 1); UsageError names the legal form."""
+def parse_limit(value: object) -> Limit:
+    """Read a number of records, or a share of them; UsageError names the legal form."""
     if match := _SHARE.fullmatch(value) if isinstance(value, str) else None:
         share = float(match[1]) / 100
         if share <= 1:
-            return share
+            return Limit(share=share)
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_OFFSET:
         raise UsageError(f"{shown(value)} is not a limit: use {LIMIT_FORM}.")
-    return number
+    return Limit(records=number)
 
 
 PARTITIONS_FORM = 'partition numbers and spans of them, such as "0-5, 9"'
@@ -424,11 +424,6 @@ def _is_group(text: str) -> bool:
     return bool(GROUP_ID.fullmatch(text)) and text == text.strip()
 
 
-def _limit(value: object) -> Limit:
-    found = parse_limit(value)
-    return Limit(share=found) if isinstance(found, float) else Limit(records=found)
-
-
 def _connection(value: object, _: Path | None) -> str:
     text = value if isinstance(value, str) else _text(value, CONNECTION_FORM)
     if not CONNECTION_ID.fullmatch(text):
@@ -586,7 +581,7 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
         "subject": _text_that(SUBJECT_FORM, lambda text: 0 < len(text) <= MAX_SUBJECT and text == text.strip()),
         "message": _text_that(MESSAGE_FORM, lambda text: bool(_MESSAGE.fullmatch(text)) and len(text) <= MAX_SUBJECT),
         "column": _text_that(COLUMN_FORM, lambda text: bool(_COLUMN.fullmatch(text)) and text.lower() not in _TAKEN),
-        "limit": _parsed_by(_limit),
+        "limit": _parsed_by(parse_limit),
     },
     "spark": {"connection": _connection},
     "sizes": {

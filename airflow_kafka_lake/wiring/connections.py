@@ -147,21 +147,17 @@ def _from_command_line(conn_id: str) -> Any:
     Airflow's log handlers keep the stdout they find when Airflow is imported; a command's stdout is its document.
     """
     with contextlib.redirect_stdout(sys.stderr):
-        return _asked_airflow(conn_id)
+        if not (_secrets_backend() or os.environ.get(variable(conn_id)) or _metadata_database_exists()):
+            return None
+        from airflow.models.connection import Connection
+        from airflow.sdk.exceptions import AirflowNotFoundException
 
-
-def _asked_airflow(conn_id: str) -> Any:
-    if not (_secrets_backend() or os.environ.get(variable(conn_id)) or _metadata_database_exists()):
-        return None
-    from airflow.models.connection import Connection
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
-    try:
-        return Connection.get_connection_from_secrets(conn_id)
-    except AirflowNotFoundException:
-        return None
-    except Exception as error:  # noqa: BLE001  # backends raise whatever their clients raise
-        raise _unresolved(conn_id, (), error) from None
+        try:
+            return Connection.get_connection_from_secrets(conn_id)
+        except AirflowNotFoundException:
+            return None
+        except Exception as error:  # noqa: BLE001  # backends raise whatever their clients raise
+            raise _unresolved(conn_id, (), error) from None
 
 
 _OF_A_TASK = "airflow-db-not-allowed:///"

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 169,
-    "lines": 51_877,
+    "lines": 51_729,
     "module_max": 800,
     "depth": 24,
-    "data_types": 322,
+    "data_types": 318,
     "participles": 12,
     "lookups": 267,
     "nouns": 0.4,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from unittest.mock import patch
+
 import numpy as np
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.offsets import Stream as KafkaStream
-from airflow_kafka_lake.local.demo import patched_environment
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.wiring.assemble import open_ports
 from tests.faults.check import check
@@ -24,7 +26,10 @@ def check_history(place: Place, acknowledged: Acknowledged) -> list[str]:
     for lane in LANES.values():
         spec = Pipeline.from_toml(place.pipeline(lane.name)).spec
         own = {KafkaStream(*stream): said for stream, said in truth.items() if stream[0] in lane.topics}
-        with patched_environment(place.connections()), open_ports(spec, actor="soak", progress=lambda _: None) as ports:
+        with (
+            patch.dict(os.environ, place.connections()),
+            open_ports(spec, actor="soak", progress=lambda _: None) as ports,
+        ):
             findings = check(ports.ledger, ports.lake, spec, history=place.home / "history", truth=own, at_rest=True)
         found += [f"checker, {lane.name}: {item.kind}: {item.message}" for item in findings]
     return found

@@ -6,6 +6,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
@@ -171,14 +172,8 @@ def to_merge(table: Table) -> tuple[ManifestFile, ...]:
     )
     if len(small) < MOST_SMALL:
         return ()
-    found: list[ManifestFile] = []
-    size = 0
-    for item in small:
-        if found and size + item.manifest_length > MOST_BYTES:
-            break
-        found.append(item)
-        size += item.manifest_length
-    return tuple(found)
+    sizes = accumulate(item.manifest_length for item in small)
+    return tuple(item for item, size in zip(small, sizes, strict=True) if size <= MOST_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,13 +110,9 @@ class Publisher:
             if key not in self._replaced:
                 found = replacement(table, tasks, publication.replaces, heartbeat)
                 files = (*ready.prepared.files, *found.rewritten)
-                schema_id = table.metadata.current_schema_id if files else None
+                schema_id = table.metadata.current_schema_id if files and ready.schema_id is None else ready.schema_id
                 prepared = prepare(table, files, found.removed)
-                self._replaced = {
-                    key: replace(
-                        ready, prepared=prepared, schema_id=schema_id if ready.schema_id is None else ready.schema_id
-                    )
-                }
+                self._replaced = {key: replace(ready, prepared=prepared, schema_id=schema_id)}
             return self._replaced[key]
 
     def _make_ready(self, publication: Publication, heartbeat: Callable[[], None]) -> ReadyAttempt | Rejected:

@@ -277,22 +277,19 @@ class _Reader:
         except (ArgumentError, ValueError):
             raise self.refuse(f"uri is not a database URL; for example {_EXAMPLES['uri']!r}.", "uri") from None
         if url.drivername == "sqlite":
-            return self._sqlite(url)
+            if not url.database or not PurePosixPath(url.database).is_absolute() or url.query:
+                raise self.refuse(
+                    "a SQLite catalog needs an absolute path and nothing after it (sqlite:////data/catalog.db): "
+                    "Spark runs in another folder.",
+                    "uri",
+                )
+            return url.render_as_string()
         if url.drivername in {"postgresql", "postgresql+psycopg2"}:
             return self._postgresql(url, login, password)
         raise self.refuse(
             f"a SQL catalog on {url.drivername!r} is not supported: use sqlite:////path or postgresql://host:port/db.",
             "uri",
         )
-
-    def _sqlite(self, url: URL) -> str:
-        if not url.database or not PurePosixPath(url.database).is_absolute() or url.query:
-            raise self.refuse(
-                "a SQLite catalog needs an absolute path and nothing after it (sqlite:////data/catalog.db): "
-                "Spark runs in another folder.",
-                "uri",
-            )
-        return url.render_as_string()
 
     def _postgresql(self, url: URL, login: str | None, password: str | None) -> str:
         for name, inside, outside in (("login", url.username, login), ("password", url.password, password)):

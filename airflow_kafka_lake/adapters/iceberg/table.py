@@ -127,19 +127,17 @@ class IcebergTable:
             spec = partition_spec(partition_by, LANDING)
             table = self._catalog.create(self.identifier, LANDING, LANDING_PROPERTIES, spec)
         require_fit(table, LANDING, self.identifier)
-        if not self._is_proven(table):
+        if not self._head_of(table).is_proven:
             if fault := prove_branches(self._catalog, self.identifier, self._now_ms):
                 with self._catalog.reaching("ask the catalog what it is"):
                     raise self._catalog.without_branches(self.identifier, fault)
             table = self._catalog.load(self.identifier)
         return self._head_of(table)
 
-    def _is_proven(self, table: Table) -> bool:
-        # A table that was registered in a SQL catalog keeps the properties that another catalog has recorded on it.
-        return self._catalog.identity in {None, table.properties.get(PROVEN)}
-
     def _head_of(self, table: Table) -> TableHead:
-        return replace(head_of(table.metadata), is_proven=self._is_proven(table))
+        # A table that was registered in a SQL catalog keeps the properties that another catalog has recorded on it.
+        is_proven = self._catalog.identity in {None, table.properties.get(PROVEN)}
+        return replace(head_of(table.metadata), is_proven=is_proven)
 
     def head(self) -> TableHead:
         """Load the table freshly; UnknownSubjectError: it does not exist, SchemaMismatchError: it does not fit."""

@@ -253,7 +253,9 @@ def _verify(jar_set: JarSet, folder: Path) -> None:
             missing=missing,
         )
     for jar in jars:
-        if (found := _sha256(folder / jar.file_name)) != jar.sha256:
+        with (folder / jar.file_name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != jar.sha256:
             raise JarChecksumError(
                 f"{jar.file_name} in {folder} has SHA-256 {found[:16]}…, and {jar.sha256[:16]}… is pinned: damaged or "
                 f"not the published jar. Run: {command} (if it happens again, do not trust the repository)",
@@ -282,8 +284,3 @@ def _parse(line: str) -> Jar:
     group, artifact, version, *further = coordinates.split(":")
     named = dict(zip(("classifier", "extension", "spark"), (*(further or ("", "jar")), *of), strict=False))
     return Jar(group=group, artifact=artifact, version=version, sha256=sha256, **named)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,8 +18,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings, place_of
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
-from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.ports import Clock
 
 _LOG = logging.getLogger(__name__)
@@ -217,57 +215,6 @@ class DescribedTopic:
     id: str
     partitions: frozenset[int]
     led: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionBounds:
-    """One partition's bounds, read one after the other."""
-
-    log_start: int
-    last_stable: int
-    high_watermark: int
-    leader_epoch: int | None
-
-    @property
-    def contradiction(self) -> str:
-        """Why these numbers cannot be true together (deletion or truncation came between), empty when they can."""
-        if 0 <= self.log_start <= self.last_stable <= self.high_watermark:
-            return ""
-        return (
-            f"its bounds contradict each other: log start {self.log_start}, last stable {self.last_stable}, "
-            f"high watermark {self.high_watermark}"
-        )
-
-
-def assembled(
-    observed_at: datetime,
-    topics: Mapping[str, DescribedTopic],
-    *,
-    bounds: Mapping[Key, PartitionBounds],
-    unknown: Mapping[Key, str],
-    committed: Mapping[Key, GroupOffset],
-) -> Snapshot:
-    reasons = {**unknown, **{key: item.contradiction for key, item in bounds.items() if item.contradiction}}
-    return Snapshot(
-        observed_at=observed_at,
-        partitions=tuple(
-            PartitionSnapshot(
-                stream=Stream(key[0], topics[key[0]].id, key[1]),
-                leader_epoch=item.leader_epoch,
-                log_start=item.log_start,
-                last_stable=item.last_stable,
-                high_watermark=item.high_watermark,
-                group_offset=committed[key][0],
-                group_offset_state=committed[key][1],
-            )
-            for key, item in sorted(bounds.items())
-            if key not in reasons
-        ),
-        unknown=tuple(
-            UnknownPartition(topic=key[0], partition=key[1], reason=reason, topic_id=topics[key[0]].id)
-            for key, reason in sorted(reasons.items())
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

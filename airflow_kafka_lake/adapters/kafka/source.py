@@ -28,9 +28,7 @@ from airflow_kafka_lake.adapters.kafka.client import (
     GroupOffset,
     Key,
     LogToPython,
-    PartitionBounds,
     TopicIds,
-    assembled,
     error_name,
     topic_id,
 )
@@ -45,7 +43,14 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.batches import NO_TIMESTAMP
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
-from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction, Sample, Snapshot, TopicDescription
+from airflow_kafka_lake.core.kafka.snapshots import (
+    OpenTransaction,
+    PartitionSnapshot,
+    Sample,
+    Snapshot,
+    TopicDescription,
+    UnknownPartition,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, dealt
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
 from airflow_kafka_lake.ports import NONE_KNOWN, Clock
@@ -249,16 +254,24 @@ class KafkaOffsetSource:
             before = self._described(topics)
             keys = _keys(before, only)
             committed = self._group_offsets(group, keys)
-            bounds, unknown = self._bounds(before, keys)
+            bounds, unknown = self._bounds(before, committed)
             after = self._described(topics)
             if any(
                 (was.id, was.partitions) != (after[name].id, after[name].partitions) for name, was in before.items()
             ):
                 continue
             # Deletion or truncation came between the calls: once more; at the last try such partitions are unknown.
-            if left and any(item.contradiction for item in bounds.values()):
+            untrue = {key: reason for key, item in bounds.items() if (reason := _contradiction(item))}
+            if left and untrue:
                 continue
-            return assembled(observed_at, before, bounds=bounds, unknown=unknown, committed=committed)
+            return Snapshot(
+                observed_at=observed_at,
+                partitions=tuple(item for key, item in sorted(bounds.items()) if key not in untrue),
+                unknown=tuple(
+                    UnknownPartition(topic=topic, partition=partition, reason=reason, topic_id=before[topic].id)
+                    for (topic, partition), reason in sorted({**unknown, **untrue}.items())
+                ),
+            )
         raise UnstableError(
             f"The topics {', '.join(sorted(set(topics)))} were created anew or got partitions while they were being "
             f"observed, {_PASSES} times in a row. Repeat when they are not being changed.",
@@ -374,12 +387,12 @@ class KafkaOffsetSource:
         )
 
     def _bounds(
-        self, topics: Mapping[str, DescribedTopic], asked: Iterable[Key]
-    ) -> tuple[dict[Key, PartitionBounds], dict[Key, str]]:
+        self, topics: Mapping[str, DescribedTopic], committed: Mapping[Key, GroupOffset]
+    ) -> tuple[dict[Key, PartitionSnapshot], dict[Key, str]]:
         """Read last stable, then high watermark, then log start; a partition that fails once is not asked again."""
         keys: list[Key] = []
         unknown: dict[Key, str] = {}
-        for name, partition in asked:
+        for name, partition in committed:
             if partition in topics[name].led:
                 keys.append((name, partition))
             else:
@@ -395,11 +408,14 @@ class KafkaOffsetSource:
             keys = [key for key in keys if key in found]
             steps.append(found)
         bounds = {
-            key: PartitionBounds(
+            key: PartitionSnapshot(
+                stream=Stream(key[0], topics[key[0]].id, key[1]),
+                leader_epoch=_lower(steps[0][key].leader_epoch, steps[1][key].leader_epoch),
+                log_start=steps[2][key].offset,
                 last_stable=steps[0][key].offset,
                 high_watermark=steps[1][key].offset,
-                log_start=steps[2][key].offset,
-                leader_epoch=_lower(steps[0][key].leader_epoch, steps[1][key].leader_epoch),
+                group_offset=committed[key][0],
+                group_offset_state=committed[key][1],
             )
             for key in keys
         }
@@ -424,6 +440,16 @@ def _keys(topics: Mapping[str, DescribedTopic], only: Collection[Key] | None) ->
     if only is not None:
         return sorted((name, partition) for name, partition in only if partition in topics[name].partitions)
     return [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
+
+
+def _contradiction(item: PartitionSnapshot) -> str:
+    """Say why bounds cannot be true together (deletion or truncation came between), nothing when they can."""
+    if 0 <= item.log_start <= item.last_stable <= item.high_watermark:
+        return ""
+    return (
+        f"its bounds contradict each other: log start {item.log_start}, last stable {item.last_stable}, "
+        f"high watermark {item.high_watermark}"
+    )
 
 
 def _lower(first: int | None, second: int | None) -> int | None:

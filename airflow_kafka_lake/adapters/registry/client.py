@@ -203,7 +203,12 @@ class ConfluentRegistry:
         for number in older:
             if (subject, number) not in self._older:
                 self._older[subject, number] = self._older_version(subject, number)
-        return (*(self._older[subject, number] for number in older), self._version(subject, newest))
+        try:
+            last = self._usable(self._read(subject, newest))
+        except SchemaMismatchError as error:
+            message = f"Subject {subject} version {newest} cannot be used: {error.message}."
+            raise SchemaMismatchError(message, subject=subject, version=newest) from None
+        return (*(self._older[subject, number] for number in older), last)
 
     def check(self) -> str:
         """Ask for the kinds of schemas and return the answer in words."""
@@ -240,13 +245,6 @@ class ConfluentRegistry:
         except SchemaMismatchError as error:
             why = f"version {number} of {subject} cannot be used: {error.message}"
             return RegisteredSchema(id=int(found.schema_id), version=number, format=None, text="", refused=why)
-
-    def _version(self, subject: str, number: int) -> RegisteredSchema:
-        try:
-            return self._usable(self._read(subject, number))
-        except SchemaMismatchError as error:
-            message = f"Subject {subject} version {number} cannot be used: {error.message}."
-            raise SchemaMismatchError(message, subject=subject, version=number) from None
 
     def _usable(self, found: Any) -> RegisteredSchema:
         text, messages = found.schema.schema_str, None

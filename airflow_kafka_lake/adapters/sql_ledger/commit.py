@@ -15,15 +15,8 @@ from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger import queries, tables
 from airflow_kafka_lake.adapters.sql_ledger.database import is_overlap
-from airflow_kafka_lake.adapters.sql_ledger.queries import (
-    PROGRESS,
-    lock_sequences,
-    record_event,
-    stream_ids,
-    write_parents,
-)
+from airflow_kafka_lake.adapters.sql_ledger.queries import PROGRESS, lock_sequences, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
-    BoundRows,
     attempt,
     binding,
     given_of,
@@ -118,13 +111,9 @@ def _learn_numbers(connection: Connection, edits: Sequence[Edit], ids: dict[Stre
     """Learn the numbers of new streams, which later rows refer to."""
     new: list[Any] = [edit.after for edit in edits if edit.before is None]
     if new:
-        ids.update(stream_ids(connection, new[0].pipeline, [row.key for row in new]))
-
-
-def _write_parents(connection: Connection, edits: Sequence[Edit], _: Ids) -> None:
-    written: list[Any] = [edit.after for edit in edits if edit.after is not None]
-    if written:
-        write_parents(connection, written[0].pipeline, [row.segment for row in written])
+        query = select(stream.c.id, *queries.KEY).where(stream.c.pipeline == new[0].pipeline)
+        found = connection.execute(query.join(*queries.same_streams(connection, [row.key for row in new])))
+        ids.update({queries.stream_of(row): row.id for row in found})
 
 
 def _plan_number(snapshots: Sequence[Any]) -> ScalarSelect[int]:
@@ -241,7 +230,7 @@ STORED: Mapping[type, RowMapping] = {
         },
         key=("stream", "start_offset"),
         required=("seal",),
-        then=_write_parents,
+        then=queries.write_parents,
     ),
     SnapshotRow: RowMapping(
         table=tables.snapshot,
@@ -354,12 +343,9 @@ class ScopeLoader:
         if not self.scope.every:
             query = query.join(*queries.same_streams(self.connection, self.scope.streams))
         locked = query.order_by(stream.c.id).with_for_update(of=stream)
-        return {row.key: row for row in map(self._stream, self._locked(locked))}
-
-    def _stream(self, row: Any) -> StreamRow:
-        found = queries.stream_row(row)
-        self.ids[found.key] = row.id
-        return found
+        found = {row.id: queries.stream_row(row) for row in self._locked(locked)}
+        self.ids |= {item.key: number for number, item in found.items()}
+        return {item.key: item for item in found.values()}
 
     def _locked(self, query: Any) -> list[Any]:
         """Read rows under lock, and the database's clock when the last of them is locked."""
@@ -559,9 +545,9 @@ def _as_read(stored: RowMapping, rows: Sequence[Any], ids: Ids) -> dict[str, lis
 
 def _found(
     connection: Connection, stored: RowMapping, values: dict[str, list[Any]], *, table: Any
-) -> tuple[BoundRows, list[ColumnElement[bool]]]:
-    """Return the rows as a relation, with their new values, and the condition that each is there and as it was read."""
-    given = given_of(connection, {name: table.c[name.removeprefix(_NEW)] for name in values}, values)
+) -> tuple[Mapping[str, ColumnElement[Any]], list[ColumnElement[bool]]]:
+    """Return the values of the rows, the new ones too, and the condition that each is there and as it was read."""
+    given, _ = given_of(connection, {name: table.c[name.removeprefix(_NEW)] for name in values}, values)
     same = [table.c[name] == given[name] for name in stored.key]
     same += [table.c[name].is_not_distinct_from(given[name]) for name in stored.required]
     return given, same

@@ -217,15 +217,12 @@ class SqlLedger(SqlReader):
     def _open(self) -> Database:
         if not self._ready:
             with self._opening:
-                self._create_or_check()
+                if self._database.is_sqlite and self._database.read(database.is_empty):
+                    self.upgrade()
+                self.check()
+                self._database.log_ahead()
                 self._ready = True
         return self._database
-
-    def _create_or_check(self) -> None:
-        if self._database.is_sqlite and self._database.read(database.is_empty):
-            self._database.write(lambda c: database.upgrade(c, self._database.name()))
-        self.check()
-        self._database.log_ahead()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         return self._open().read(work)

@@ -54,7 +54,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import Entry, RequestRow
+from airflow_kafka_lake.core.ledger.changes import Edit, Entry, RequestRow
 from airflow_kafka_lake.core.ledger.guards import PauseRow, lease_is_live
 from airflow_kafka_lake.core.ledger.history import Event, EventRef
 from airflow_kafka_lake.core.ledger.records import (
@@ -484,21 +484,18 @@ def outbox_items(connection: Connection, name: str, *, kind: str | None = None) 
     query = select(outbox, *KEY).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
     if kind is not None:
         query = query.where(outbox.c.kind == kind)
-    return tuple(
-        OutboxItem(id=row.id, table=row.table_name, row=_receipt(row))
-        for row in connection.execute(query.order_by(outbox.c.id))
-    )
-
-
-def _receipt(row: Any) -> ReceiptRow:
-    return made(
-        ReceiptRow,
-        row,
-        slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
-        rows=row.row_count,
-        accounting=accounting_of(row),
-        leader_epoch=None,
-    )
+    items = []
+    for row in connection.execute(query.order_by(outbox.c.id)):
+        receipt = made(
+            ReceiptRow,
+            row,
+            slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
+            rows=row.row_count,
+            accounting=accounting_of(row),
+            leader_epoch=None,
+        )
+        items.append(OutboxItem(id=row.id, table=row.table_name, row=receipt))
+    return tuple(items)
 
 
 def lock_sequences(connection: Connection) -> None:
@@ -647,24 +644,18 @@ def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
     return gate_of(Graph(segments(connection, row.pipeline)), known, wanted)
 
 
-def write_parents(connection: Connection, name: str, wanted: Sequence[Segment]) -> None:
+def write_parents(connection: Connection, edits: Iterable[Edit], _: object) -> None:
     """Write which segments come before some others."""
-    edges = [(item.key, parent) for item in wanted for parent in sorted(item.parents)]
+    written: list[Any] = [edit.after for edit in edits if edit.after is not None]
+    edges = [(row.segment.key, parent) for row in written for parent in sorted(row.segment.parents)]
     if not edges:
         return
-    found = _segments_by_key(connection, name)
+    found = _segments_by_key(connection, written[0].pipeline)
     values = [{"segment": found[child].id, "parent": found[parent].id} for child, parent in edges]
     columns = ("segment", "parent")
     given = rows(connection, [segment_parent.c[column] for column in columns], values)
     statement = upsert(connection, segment_parent).from_select(columns, select(*given.c).where(true()))
     connection.execute(statement.on_conflict_do_nothing())
-
-
-def stream_ids(connection: Connection, pipeline: str, streams: Collection[Stream]) -> dict[Stream, int]:
-    """Return the numbers of some streams of a pipeline."""
-    query = select(stream.c.id, *KEY).where(stream.c.pipeline == pipeline)
-    found = connection.execute(query.join(*same_streams(connection, streams)))
-    return {stream_of(row): row.id for row in found}
 
 
 def same_streams(connection: Connection, streams: Collection[Stream]) -> tuple[Any, ColumnElement[bool]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -167,30 +166,20 @@ def upsert(connection: Connection, table: Table) -> Any:
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundRows:
-    """Values inside a statement, by name; `relation` is None where there is one row, or all rows are the same."""
-
-    values: Mapping[str, ColumnElement[Any]]
-    relation: Subquery | None
-
-    def __getitem__(self, name: str) -> ColumnElement[Any]:
-        return self.values[name]
-
-
 def given_of(
     connection: Connection, columns: Mapping[str, ColumnElement[Any]], values: Mapping[str, Sequence[Any]]
-) -> BoundRows:
-    """Return rows, column by column, for a statement; `columns` gives the type of each name."""
+) -> tuple[Mapping[str, ColumnElement[Any]], Subquery | None]:
+    """Return rows, column by column, for a statement; `columns` gives the type of each name. The relation of their
+    values is None where there is one row, or all rows are the same."""
     same = {name: found for name, found in values.items() if found.count(found[0]) == len(found)}
     found: dict[str, ColumnElement[Any]] = {name: literal(same[name][0], columns[name].type) for name in same}
     varying = [name for name in values if name not in same]
     if not varying:
-        return BoundRows(values=found, relation=None)
+        return found, None
     shape: list[Any] = [column(name, columns[name].type) for name in varying]
     written = (_json(values[name], columns[name].type, connection.dialect) for name in varying)
     relation = rows(connection, shape, (dict(zip(varying, row, strict=True)) for row in zip(*written, strict=True)))
-    return BoundRows(values=found | {name: relation.c[name] for name in varying}, relation=relation)
+    return found | {name: relation.c[name] for name in varying}, relation
 
 
 def insert_columns(
@@ -200,11 +189,11 @@ def insert_columns(
     if len(next(iter(values.values()))) == 1:
         connection.execute(insert(table).values({name: found[0] for name, found in values.items()} | same))
         return
-    given = given_of(connection, {name: table.c[name] for name in values}, values)
+    given, relation = given_of(connection, {name: table.c[name] for name in values}, values)
     every = {name: given[name] for name in values} | same
     source = select(*(value.label(name) for name, value in every.items()))
-    if given.relation is not None:
-        source = source.select_from(given.relation)
+    if relation is not None:
+        source = source.select_from(relation)
     connection.execute(insert(table).from_select(list(every), source))
 
 

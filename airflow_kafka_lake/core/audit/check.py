@@ -386,8 +386,9 @@ GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLV
 def check(inputs: AuditInputs) -> tuple[Finding, ...]:
     """Return all findings, by stream, then wave, then table."""
     commit_check = CommitCheck.of(inputs)
+    lost = FindingKind.LOST
     found = [
-        *_damaged(inputs),
+        *(Finding(kind=lost, table=item.identifier, message=item.damaged) for item in inputs.tables if item.damaged),
         *_check_streams(inputs, commit_check),
         *check_commits(inputs, commit_check),
         *check_progress(inputs),
@@ -403,12 +404,6 @@ def rows_seen(inputs: AuditInputs) -> dict[Stream, list[AttemptRows]]:
 def offsets_seen(inputs: AuditInputs) -> dict[Stream, RangeSet]:
     """Return at which offsets of each stream readers of the tables see a row."""
     return {key: RangeSet.union(item.offsets for item in rows) for key, rows in rows_seen(inputs).items()}
-
-
-def _damaged(inputs: AuditInputs) -> Iterator[Finding]:
-    for table in inputs.tables:
-        if table.damaged:
-            yield Finding(kind=FindingKind.LOST, table=table.identifier, message=table.damaged)
 
 
 def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:

@@ -210,8 +210,8 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
 
 
 def _held(item: RangeRecord, gone: OffsetRange) -> RangeRecord:
-    """Return what is held of a range: the lost offsets, so that the rest goes on before it is lost too; all of one that
-    was reopened, because one commit replaces its rows."""
+    """Return the held part of a range: the lost offsets, so that the rest goes on before it is lost too; all of one
+    that was reopened, because one commit replaces its rows."""
     return item if item.generation else item.piece(gone)
 
 

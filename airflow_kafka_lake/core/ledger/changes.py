@@ -477,11 +477,6 @@ def origin_receipt(
         fence=0,
         kind="origin",
         slice=Slice(stream, OffsetRange(origin, origin + 1)),
-        generation=0,
-        rows=0,
-        first_offset=None,
-        last_offset=None,
-        accounting=Accounting(),
         recorded_at=at,
     )
 

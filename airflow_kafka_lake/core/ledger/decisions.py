@@ -35,7 +35,6 @@ from airflow_kafka_lake.core.ledger.records import (
     ReceiptRow,
     SkipResult,
     StreamRecord,
-    StreamRow,
     WaveRecord,
     WaveRow,
     explained,
@@ -144,7 +143,12 @@ class Revoke(Write[None]):
         for verdict in self.verdicts:
             item = found.get(verdict.range_id)
             if item is None or item.wave != self.wave or item.state is not RangeState.PLANNED:
-                raise _not_planned(verdict.range_id, self.wave)
+                raise StateError(
+                    f"Range {verdict.range_id} is no PLANNED range of wave {self.wave}. Nothing was taken; look with: "
+                    f"{remedies.wave(self.wave)}",
+                    range=verdict.range_id,
+                    wave=self.wave,
+                )
             if verdict.part is None:
                 yield Edit(before=item, after=self._decided(item, verdict))
             else:
@@ -199,14 +203,6 @@ def _check_verdicts(verdicts: Sequence[RangeDecision], apart: str | None) -> Non
             raise ValueError(f"range {verdict.range_id} is not HELD, but it would be held for {verdict.held_for}")
     if apart and all(verdict.state is not RangeState.PLANNED for verdict in verdicts):
         raise ValueError(f"no range is taken to wave {apart}")
-
-
-def _not_planned(range_id: str, wave: str) -> StateError:
-    return StateError(
-        f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: {remedies.wave(wave)}",
-        range=range_id,
-        wave=wave,
-    )
 
 
 class Release(Write[str]):
@@ -378,8 +374,14 @@ class Skip(Write[SkipResult]):
         )
 
     def decide(self, records: Records) -> Change[SkipResult]:
-        stream = self._stream(records)
-        losing, held = self._losing(records), self._held(records)
+        stream = records.streams.get(key := self.slice.stream)
+        if stream is None:
+            raise guards.unknown("stream", f"{key} ({key.topic_id})")
+        if self.id in records.skips:
+            raise guards.taken_id("skip", self.id)
+        losing = self._losing(records)
+        guarded = ((records.waves.get(at.wave), at) for at in self.guards)
+        held = {wave.id: wave for wave, at in guarded if wave is not None and wave.is_held_by(at)}
         for wave in losing.values():
             if wave.fence and wave.state not in _NEED_NO_GUARD and wave.id not in held:
                 raise ConcurrentError(
@@ -404,20 +406,23 @@ class Skip(Write[SkipResult]):
                 *(Edit(after=wave) for wave in self._new_waves(records, cut)),
                 *(edit for name in leaving for edit in given_back(records, leaving[name], left.get(name, ()))),
                 *dissolved((records.waves[name] for name in sorted(cancelled - leaving.keys())), left),
-                Edit(after=self._row(records, cut)),
+                Edit(
+                    after=SkipRow(
+                        id=self.id,
+                        pipeline=self.pipeline,
+                        slice=self.slice,
+                        offsets=cut.passed.span,
+                        reason=self.reason,
+                        actor=self.actor,
+                        at=records.now,
+                        acknowledged=self.acknowledge_order,
+                    )
+                ),
                 *changed,
             ),
             outbox=self._receipts(records, asked, cut),
             entries=(replace(entry, slices=(self.slice,)),),
         )
-
-    def _stream(self, records: Records) -> StreamRow:
-        stream = records.streams.get(key := self.slice.stream)
-        if stream is None:
-            raise guards.unknown("stream", f"{key} ({key.topic_id})")
-        if self.id in records.skips:
-            raise guards.taken_id("skip", self.id)
-        return stream
 
     @staticmethod
     def _losing(records: Records) -> dict[str, WaveRow]:
@@ -426,10 +431,6 @@ class Skip(Write[SkipResult]):
         planned = {item.wave for item in records.ranges if item.state is RangeState.PLANNED}
         return {name: homes[name] for name in sorted(planned)}
 
-    def _held(self, records: Records) -> dict[str, WaveRow]:
-        found = ((records.waves.get(key.wave), key) for key in self.guards)
-        return {wave.id: wave for wave, key in found if wave is not None and wave.is_held_by(key)}
-
     @staticmethod
     def _new_waves(records: Records, cut: SkipCut) -> list[WaveRow]:
         made: list[WaveRow] = []
@@ -437,18 +438,6 @@ class Skip(Write[SkipResult]):
             ranges = [item for item in cut.pieces if item.wave == new]
             made.append(new_wave(records, new, records.waves[old], ranges, beside=made))
         return made
-
-    def _row(self, records: Records, cut: SkipCut) -> SkipRow:
-        return SkipRow(
-            id=self.id,
-            pipeline=self.pipeline,
-            slice=self.slice,
-            offsets=cut.passed.span,
-            reason=self.reason,
-            actor=self.actor,
-            at=records.now,
-            acknowledged=self.acknowledge_order,
-        )
 
     def _receipts(self, records: Records, asked: RangeRecord, cut: SkipCut) -> tuple[tuple[str, ReceiptRow], ...]:
         assert records.newest is not None

@@ -116,15 +116,11 @@ class BeginDelivery(Write[NotifiedRow]):
     def decide(self, records: Records) -> Change[NotifiedRow]:
         before = records.notified
         row = before or NotifiedRow(pipeline=self.pipeline)
-        if self.through <= row.sequence or not self._is_free(row, records):
+        is_over = row.holder == self.over and (self.ended or not guards.lease_is_live(row.until, records.now))
+        if self.through <= row.sequence or not (row.holder in {None, self.holder} or is_over):
             return Change(result=row)
         after = replace(row, through=self.through, holder=self.holder, until=records.now + self.lease)
         return Change(result=after, edits=(Edit(before=before, after=after),))
 
     def refused(self, *, overlap: bool) -> KafkaLakeError | None:  # noqa: ARG002  # as every write has it
         return guards.overtaken(f"Another task began to notify of pipeline {self.pipeline}.")
-
-    def _is_free(self, row: NotifiedRow, records: Records) -> bool:
-        if row.holder in {None, self.holder}:
-            return True
-        return row.holder == self.over and (self.ended or not guards.lease_is_live(row.until, records.now))

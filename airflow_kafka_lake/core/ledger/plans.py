@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
@@ -125,6 +124,12 @@ class RecordPlan(Write[None]):
         plan, name = self.plan, self.plan.spec.name
         _check_origins(plan, {key: row.origin for key, row in records.streams.items()})
         version, configured = version_of(records, plan.spec)
+        detail = {
+            "blocked": [[item.topic, item.partition, item.reason] for item in plan.blocked],
+            "estimated_records": plan.forecast.records,
+            "estimated_bytes": plan.forecast.bytes,
+            "estimated_seconds": plan.forecast.seconds,
+        }
         planned = PlanRow(
             id=plan.id,
             spec=plan.spec,
@@ -132,7 +137,7 @@ class RecordPlan(Write[None]):
             observed_at=plan.observed_at,
             recorded_at=records.now,
             actor=self.actor,
-            detail=_detail(plan) | ({} if self.reason is None else {"reason": self.reason}),
+            detail=detail | ({} if self.reason is None else {"reason": self.reason}),
         )
         told = _numbers(plan) if self.reason is None else f"{_numbers(plan)}: {self.reason}"
         return Change(
@@ -141,7 +146,10 @@ class RecordPlan(Write[None]):
                 *configured,
                 Edit(after=planned),
                 *(self._stream(records, item) for item in plan.streams),
-                *self._waves(),
+                *(
+                    Edit(after=WaveRow(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table))
+                    for ordinal, wave in enumerate(plan.waves)
+                ),
                 *self._ranges(),
                 *self._snapshots(),
                 *self._layout_change(records),
@@ -192,13 +200,6 @@ class RecordPlan(Write[None]):
                 since=self.plan.since(item),
             )
         )
-
-    def _waves(self) -> Iterator[Edit]:
-        plan = self.plan
-        for ordinal, wave in enumerate(plan.waves):
-            yield Edit(
-                after=WaveRow(id=wave.id, pipeline=plan.spec.name, plan=plan.id, ordinal=ordinal, table=wave.table)
-            )
 
     def _ranges(self) -> Iterator[Edit]:
         plan = self.plan
@@ -264,16 +265,6 @@ def _apply_layout_change(before: Mapping[SegmentKey, Segment], more: tuple[Segme
             parents=segment.parents | known.parents,
         )
     return found
-
-
-def _detail(plan: Plan) -> dict[str, Any]:
-    cost = plan.forecast
-    return {
-        "blocked": [[item.topic, item.partition, item.reason] for item in plan.blocked],
-        "estimated_records": cost.records,
-        "estimated_bytes": cost.bytes,
-        "estimated_seconds": cost.seconds,
-    }
 
 
 def _numbers(plan: Plan) -> str:

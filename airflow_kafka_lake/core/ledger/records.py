@@ -249,11 +249,11 @@ class ReceiptRow(HasSlice):
     fence: int
     kind: str
     slice: Slice
-    generation: int
-    rows: int
-    first_offset: int | None
-    last_offset: int | None
-    accounting: Accounting
+    generation: int = 0
+    rows: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    accounting: Accounting = field(default_factory=Accounting)
     recorded_at: datetime
     leader_epoch: int | None = None
     offsets: RangeSet | None = None

@@ -15,7 +15,7 @@ from typing import ClassVar
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, restored
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, RequestRow, Write, WriteScope
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, RequestRow, T_co, Write, WriteScope
 from airflow_kafka_lake.core.ledger.waves import FINISHED, LeaseHolder, WaveState
 
 WANTED_FOR = timedelta(minutes=5)
@@ -48,7 +48,16 @@ class WaveRequest:
     now: datetime
 
 
-class AskForWave(Write[WaveRequest]):
+class RequestWrite(Write[T_co]):
+    """A write of the requests for one wave."""
+
+    wave: str
+
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.wave,), requests=True)
+
+
+class AskForWave(RequestWrite[WaveRequest]):
     """Ask for a wave, or say that it is still wanted: for `wanted_for` from now on.
 
     An answer stays as it is. A task that `begins` ends with its request any earlier one of the same actor for the wave:
@@ -58,22 +67,17 @@ class AskForWave(Write[WaveRequest]):
 
     name: ClassVar[str] = "ask"
     id: str
-    wave: str
     actor: str
     wanted_for: timedelta = WANTED_FOR
     bytes_per_second: int | None = None
     begins: bool = False
     renews: bool = False
 
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.wave,), requests=True)
-
     def decide(self, records: Records) -> Change[WaveRequest]:
         wave, known, now = records.wave(self.wave), _own(records, self.id), records.now
         if wave.state in FINISHED:
-            return Change(
-                result=WaveRequest(request=None, now=now), edits=tuple(Edit(before=item) for item in records.requests)
-            )
+            ended = tuple(Edit(before=item) for item in records.requests)
+            return Change(result=WaveRequest(request=None, now=now), edits=ended)
         if known is None and self.renews:
             return Change(result=WaveRequest(request=None, now=now))
         if known is None:
@@ -86,9 +90,8 @@ class AskForWave(Write[WaveRequest]):
                 until=now + self.wanted_for,
                 bytes_per_second=self.bytes_per_second,
             )
-            entry = Entry(
-                pipeline=wave.pipeline, actor=self.actor, kind="request", subject=wave.id, detail=f"request {self.id}"
-            )
+            told = f"request {self.id}"
+            entry = Entry(pipeline=wave.pipeline, actor=self.actor, kind="request", subject=wave.id, detail=told)
             earlier = [item for item in records.requests if self.begins and item.actor == self.actor]
             edits = (*(Edit(before=item) for item in earlier), Edit(after=new))
             return Change(result=WaveRequest(request=new, now=now), edits=edits, entries=(entry,))
@@ -101,7 +104,7 @@ class AskForWave(Write[WaveRequest]):
         return guards.taken_id("request", self.id)
 
 
-class AnswerRequests(Write[int]):
+class AnswerRequests(RequestWrite[int]):
     """Answer all that was asked for a wave with the error that ended the work on it; returns how many were waiting.
 
     Nothing is answered while a process works on the wave: it was another one that failed, and this one may not.
@@ -109,12 +112,8 @@ class AnswerRequests(Write[int]):
     """
 
     name: ClassVar[str] = "answer"
-    wave: str
     error: KafkaLakeError
     actor: str
-
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.wave,), requests=True)
 
     def decide(self, records: Records) -> Change[int]:
         wave = records.wave(self.wave)
@@ -131,17 +130,13 @@ class AnswerRequests(Write[int]):
         )
 
 
-class EndRequest(Write[RequestRow | None]):
+class EndRequest(RequestWrite[RequestRow | None]):
     """End a request: its answer is taken, or the wave is not wanted any more. Returns it as it was, None without one.
 
     The wave may be wanted by others: each request is one task's own.
     """
 
     id: str
-    wave: str
-
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.wave,), requests=True)
 
     def decide(self, records: Records) -> Change[RequestRow | None]:
         known = _own(records, self.id)

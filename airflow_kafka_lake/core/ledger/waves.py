@@ -384,7 +384,6 @@ class Requirement(StrEnum):
     SPEC = "partition spec changed"
     SCHEMA = "schema changed"
     OWNER = "another owner"
-    OTHER = "requirement failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

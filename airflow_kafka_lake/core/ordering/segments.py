@@ -128,7 +128,12 @@ class Graph:
     def with_segments(self, segments: Iterable[Segment]) -> Graph:
         """Return the graph with some segments added or replaced; StateError when it would have a cycle."""
         graph = Graph({**self._by_key, **{item.key: item for item in segments}}.values())
-        graph.refuse_cycles()
+        for key, item in graph._by_key.items():
+            if item.parents and key in graph.ancestors(key):
+                raise StateError(
+                    f"the segment of {item} would wait for itself: a topic cannot continue one that continues it. "
+                    "Nothing was recorded"
+                )
         return graph
 
     def ancestors(self, key: SegmentKey) -> frozenset[SegmentKey]:
@@ -149,15 +154,6 @@ class Graph:
             found |= new
             left += new
         return found
-
-    def refuse_cycles(self) -> None:
-        """Raise StateError when a segment would wait for itself."""
-        for key, item in self._by_key.items():
-            if item.parents and key in self.ancestors(key):
-                raise StateError(
-                    f"the segment of {item} would wait for itself: a topic cannot continue one that continues it. "
-                    "Nothing was recorded"
-                )
 
 
 class Levels:

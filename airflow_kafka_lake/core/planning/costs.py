@@ -84,11 +84,15 @@ def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[
     sizes = summed((item.topic, item.kafka_bytes) for item in planned)
     earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets[topic]) for topic, size in sizes.items()}
     by_topic = earlier | sampled
+    new = set(topics) - sampled.keys()
+    parts = ["from a sample of reads"] if set(topics) & sampled.keys() else []
+    parts += [f"of {count(len(known), 'topic')} from earlier plans"] if (known := new & earlier.keys()) else []
+    parts += [f"of {count(len(new - known), 'topic')} assumed: no record could be read"] if new - known else []
     return Weights(
         by_stream=by_stream,
         by_topic=by_topic,
         fallback=sum(by_topic.values()) / len(by_topic) if by_topic else UNMEASURED_BYTES_PER_OFFSET,
-        source=_source(set(topics), sampled.keys(), earlier.keys()),
+        source=", ".join(parts),
     )
 
 
@@ -141,15 +145,6 @@ def _line(measured: Sequence[tuple[int, float]]) -> tuple[float, float]:
     if start < 0:
         return 0.0, right[1] / squares
     return (right[0] / ones, 0.0) if slope < 0 else (start, slope)
-
-
-def _source(topics: set[str], sampled: Collection[str], earlier: Collection[str]) -> str:
-    before = len((topics - set(sampled)) & set(earlier))
-    assumed = len(topics - set(sampled) - set(earlier))
-    parts = ["from a sample of reads"] if topics & set(sampled) else []
-    parts += [f"of {count(before, 'topic')} from earlier plans"] if before else []
-    parts += [f"of {count(assumed, 'topic')} assumed: no record could be read"] if assumed else []
-    return ", ".join(parts)
 
 
 # The costs of a plan, and until when it can wait.

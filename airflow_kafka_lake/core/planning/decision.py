@@ -280,8 +280,10 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
         f"{item.stream} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
         for item in waiting_for_stable(largest, spec.isolation)
     ]
+    start, end = (timestamp(at) if isinstance(at, datetime) else at for at in (bounds.start, bounds.end))
+    period = f"from {'the origin' if start is None else start} to {'the end policy' if end is None else end}"
     return EmptyPeriodError(
-        f"nothing lies in the period {_describe(bounds)} of pipeline {spec.name}: {'; '.join((*has, *open_))}. Correct "
+        f"nothing lies in the period {period} of pipeline {spec.name}: {'; '.join((*has, *open_))}. Correct "
         "the period, or leave it out to read what is missing",
         pipeline=spec.name,
         earliest=earliest,
@@ -299,11 +301,6 @@ def _times(wholes: Sequence[Slice], samples: Sequence[Sample]) -> tuple[str | No
         timestamp(instant(min(earliest))) if wholes and len(earliest) == len(wholes) else None,
         timestamp(instant(max(newest))) if wholes and len(newest) == len(wholes) else None,
     )
-
-
-def _describe(bounds: Bounds) -> str:
-    start, end = (timestamp(at) if isinstance(at, datetime) else at for at in (bounds.start, bounds.end))
-    return f"from {'the origin' if start is None else start} to {'the end policy' if end is None else end}"
 
 
 # From facts to a plan: the demand of each stream, and the plan made of it. Pure: no port is asked.
@@ -377,7 +374,10 @@ def want(facts: PlanFacts) -> Demand:
 
 def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations) -> StreamDemand | PlanBlock:
     record = facts.seen.known.get(item.stream)
-    older = generations.older.get(item.stream.place, ())
+    older, at_first = generations.older.get(item.stream.place, ()), generations.at_first.get(item.stream[:2])
+    # One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
+    # end has moved since, so that only the log's begin is sure to lose nothing.
+    is_latest = facts.spec.start.kind is PolicyKind.LATEST
     return generation_gap(facts.spec.name, item, record, older=older, graph=facts.graph, ends=facts.ends) or asked_of(
         facts.spec,
         facts.bounds,
@@ -385,7 +385,7 @@ def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations)
         record=record,
         times=facts.times,
         start_snapshot=facts.starts.get(item.stream, item),
-        expanded=_is_expanded(facts, item, generations.at_first.get(item.stream[:2])),
+        expanded=at_first is not None and (item.stream.partition >= at_first or is_latest),
     )
 
 
@@ -422,17 +422,6 @@ def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declar
     layout_change = LayoutChange.of_all(changes)
     then = replace(known, graph=apply_layout_change(known.graph, layout_change).graph)
     return apply_layout_change(known.graph, layout_change | declare(then, topics))
-
-
-def _is_expanded(facts: PlanFacts, item: PartitionSnapshot, at_first: int | None) -> bool:
-    """Return whether a partition has come since its topic was first planned, when it had `at_first` partitions.
-
-    One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
-    end has moved since, so that only the log's begin is sure to lose nothing.
-    """
-    if at_first is None:
-        return False
-    return item.stream.partition >= at_first or facts.spec.start.kind is PolicyKind.LATEST
 
 
 # The effects of a changed pipeline file on a pipeline that is on record, key by key: a plan names them before it acts.

@@ -63,25 +63,20 @@ class Period:
     def describe(self) -> tuple[str, ...]:
         """Return the number of offsets in the period, and of the earlier ones; then the ones that may still come, or be
         of it and are not known."""
-        known = [f"{number:,} {words}" for number, words in self._parts() if number]
+        new = self.offsets - self.landed - self.planned
+        parts = {"in the lake already": self.landed, "planned earlier": self.planned, "not planned before": new}
+        known = [f"{number:,} {words}" for words, number in parts.items() if number]
         if self.landed_below:
             known.append("what Kafka has no longer was planned or skipped earlier")
         return (
             f"{count(self.offsets, 'offset lies', 'offsets lie')} in the period: {', '.join(known)}",
-            *self._to_come(),
             *self._doubts(),
         )
 
-    def _parts(self) -> tuple[tuple[int, str], ...]:
-        new = self.offsets - self.landed - self.planned
-        return (self.landed, "in the lake already"), (self.planned, "planned earlier"), (new, "not planned before")
-
-    def _to_come(self) -> Iterator[str]:
+    def _doubts(self) -> Iterator[str]:
         if self.unended:
             text = f"Kafka has no record as late as {timestamp(self.until)} in {some(self.unended, NAMED, 'partition')}"
             yield f"{text}: read as far as they go; what is written there later needs another run"
-
-    def _doubts(self) -> Iterator[str]:
         if self.landed_below and not self.offsets:
             yield f"of this period Kafka has no record, and the table {count(self.deleted_rows, 'row')}"
         if self.without:
@@ -267,9 +262,7 @@ def cut(interval: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tu
     by_weight = min(interval.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * interval.span) // target_bytes))
     pieces = max(by_weight, -(-interval.span // MAX_WAVE_OFFSETS))
     step, extra = divmod(interval.span, pieces)
-    edges = [interval.start]
-    for index in range(pieces):
-        edges.append(edges[-1] + step + (1 if index < extra else 0))
+    edges = [interval.start + index * step + min(index, extra) for index in range(pieces + 1)]
     return tuple(OffsetRange(a, b) for a, b in itertools.pairwise(edges))
 
 
@@ -308,9 +301,18 @@ def build_plan(
             continue
         wanted = missing(OffsetRange(item.start, end), record.planned if record else RangeSet())
         expired = wanted & RangeSet.between(0, snapshot.log_start)
-        refused += [_expired(spec.name, snapshot, interval) for interval in expired]
+        for interval in expired:
+            skip = remedies.skip(spec.name, Slice(snapshot.stream, interval))
+            gone = f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: {skip}"
+            refused.append(PlanBlock.of(snapshot.stream, gone))
         late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
-        refused += [_too_late(spec.name, snapshot, interval) for interval in late]
+        for interval in late:
+            way = remedies.run_below_origin(spec.name, Slice(snapshot.stream, interval))
+            why = (
+                f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
+                f"lake already. If their order does not matter: {way}"
+            )
+            refused.append(PlanBlock.of(snapshot.stream, why))
         for interval in wanted - expired - late:
             pieces += [(snapshot, part) for part in interval.split_at((origin, *of.graph.edges(snapshot.stream)))]
     waves = pack(plan_id, spec, pieces, weights=weights, levels=Levels(of.graph, known))
@@ -333,23 +335,6 @@ def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeS
     below = wanted & RangeSet.between(0, record.origin)
     continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))
     return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
-
-
-def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> PlanBlock:
-    return PlanBlock.of(
-        snapshot.stream,
-        f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
-        f"lake already. If their order does not matter: "
-        f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, interval))}",
-    )
-
-
-def _expired(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> PlanBlock:
-    return PlanBlock.of(
-        snapshot.stream,
-        f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: "
-        f"{remedies.skip(pipeline, Slice(snapshot.stream, interval))}",
-    )
 
 
 def pack(
@@ -377,7 +362,15 @@ def pack(
         ordered = sorted(groups[group], key=lambda entry: (entry[0], entry[1].stream.topic, entry[1].stream.partition))
         for batch in _batches(ordered, spec.max_wave_bytes, weights):
             wave_id = f"{plan_id}-w{len(waves)}"
-            waves.append(PlannedWave(id=wave_id, table=group[1], ranges=_ranges(wave_id, batch, weights)))
+            ranges = (
+                PlannedRange(
+                    id=f"{wave_id}r{index}",
+                    slice=Slice(snapshot.stream, part),
+                    estimated_bytes=weights.bytes_of(snapshot.stream, part.span),
+                )
+                for index, (snapshot, part) in enumerate(batch)
+            )
+            waves.append(PlannedWave(id=wave_id, table=group[1], ranges=tuple(ranges)))
     return tuple(waves)
 
 
@@ -396,16 +389,3 @@ def _batches(
         size, offsets = size + weight, offsets + part.span
     if batch:
         yield batch
-
-
-def _ranges(
-    wave_id: str, batch: list[tuple[PartitionSnapshot, OffsetRange]], weights: Weights
-) -> tuple[PlannedRange, ...]:
-    return tuple(
-        PlannedRange(
-            id=f"{wave_id}r{index}",
-            slice=Slice(snapshot.stream, part),
-            estimated_bytes=weights.bytes_of(snapshot.stream, part.span),
-        )
-        for index, (snapshot, part) in enumerate(batch)
-    )

@@ -183,7 +183,9 @@ def asked_of(
     origin = record.origin if record else _origin(spec, item, times, start_snapshot=start_snapshot, expanded=expanded)
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
-        return StreamDemand(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
+        since = "its origin" if record else f"a new stream, from {spec.start.kind.value}"
+        why = f"what is missing from {since} to {spec.end.kind.value}"
+        return StreamDemand(snapshot=item, origin=origin, start=origin, end=end, reason=why)
     if gone := gone_in_doubt(bounds, item, record, times):
         raise _expired(item, gone, times.firsts.get(item.stream.place), bounds)
     start = origin if bounds.start is None else _bound(bounds.start, item, times)
@@ -247,11 +249,6 @@ def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, 
 
 def _moment(at_ms: int | None) -> str | None:
     return None if at_ms is None else timestamp(instant(at_ms))
-
-
-def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:
-    since = "its origin" if record else f"a new stream, from {spec.start.kind.value}"
-    return f"what is missing from {since} to {spec.end.kind.value}"
 
 
 def _origin(
@@ -387,11 +384,8 @@ def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation
 
 
 def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: StreamRecord | None) -> None:
-    if start >= end:
-        return
-    wanted = missing(OffsetRange(start, end), record.planned if record else RangeSet())
-    expired = wanted & RangeSet.between(0, item.log_start)
-    if expired:
+    gone = RangeSet.between(start, min(end, item.log_start))
+    if expired := gone - record.planned if record else gone:
         raise _expired(item, expired)
 
 

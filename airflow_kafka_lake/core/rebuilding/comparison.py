@@ -80,9 +80,9 @@ class RestoredWave:
     table: str
     attempt: str
     fence: int
-    snapshot: int | None
+    snapshot: int | None = None
     at: datetime
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[Receipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +97,20 @@ class RestoredSkip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredPlan(HasSlice):
-    """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` the epoch of
-    the first read."""
+class PendingSlice(HasSlice):
+    """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
 
-    id: str
-    wave: str
     table: str
     slice: Slice
     generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredPlan(PendingSlice):
+    """Such a slice in a new wave of the table; `leader_epoch` is the epoch of the first read."""
+
+    id: str
+    wave: str
     leader_epoch: int | None = None
 
 
@@ -148,24 +153,9 @@ class Restoration:
     @property
     def in_order(self) -> tuple[RestoredWave, ...]:
         """The waves with the rebuild's own, which has no range and no table and makes its token known; oldest first."""
-        own = RestoredWave(
-            wave=self.id,
-            table="",
-            attempt=self.token.attempt,
-            fence=self.token.fence,
-            snapshot=None,
-            at=self.observed_at,
-            receipts=(),
-        )
+        token = self.token
+        own = RestoredWave(wave=self.id, table="", attempt=token.attempt, fence=token.fence, at=self.observed_at)
         return tuple(sorted((*self.waves, own), key=lambda wave: (wave.at, wave.wave)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedRange:
-    """A range to be recorded: cut from `source`, or new."""
-
-    record: RangeRecord
-    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +163,7 @@ class Edits:
     """The changes of a restoration: ranges that go, ranges that come, waves that change state, watermarks that fall."""
 
     removed: frozenset[str]
-    placed: tuple[PlacedRange, ...]
+    placed: tuple[RangeRecord, ...]
     waves: Mapping[str, WaveState]
     watermarks: Mapping[Stream, int]
     new_waves: Mapping[str, str] = field(default_factory=dict)
@@ -258,15 +248,6 @@ class Contradiction(HasSlice):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSlice(HasSlice):
-    """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
-
-    table: str
-    slice: Slice
-    generation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LakeComparison:
     """The findings: `vanished` can be read again, `contradictions` need a person; the rest can be restored, also slices
     of which others have `deleted` rows."""
@@ -298,43 +279,33 @@ def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime
     return replace(whole, contradictions=whole.contradictions + _overlaps(whole, known))
 
 
-@dataclass(slots=True)
 class _Table:
     """The comparison of one table; its lists become those of the `LakeComparison` of all."""
 
-    reading: TableReading
-    known: LedgerMemory
-    now: datetime
-    reopens: Reopens = field(init=False)
-    rows: Mapping[tuple[str, Stream], AttemptRows] = field(init=False)
-    accepted: AbstractSet[Range] = field(init=False)
-    shown: AbstractSet[str] = field(init=False)
-    undone: AbstractSet[str] = field(init=False)
-    published_at: Mapping[Range, datetime] = field(init=False)
-    proved: dict[str, list[ReceiptRow]] = field(default_factory=lambda: defaultdict(list))
-    read: list[ReceiptRow] = field(default_factory=list)
-    vanished: list[Contradiction] = field(default_factory=list)
-    deleted: list[Contradiction] = field(default_factory=list)
-    contradictions: list[Contradiction] = field(default_factory=list)
-    reopened: list[str] = field(default_factory=list)
-    receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
-    waves: Sequence[RestoredWave] = ()
-    pending: Sequence[PendingSlice] = ()
-
-    def __post_init__(self) -> None:
-        receipts = self.reading.receipts
-        self.reopens = Reopens.of(receipts)
-        self.rows = {(item.attempt, item.stream): item for item in self.reading.attempt_rows if item.attempt}
-        self.accepted = {_range(row) for row in receipts if row.kind == "reopen"}
-        self.shown = _tokens(self.reading) | {attempt for attempt, _ in self.rows}
-        self.undone = self.reading.ancestry.left | {item.attempt for item in self.known.undone(self.reading)}
-        self.published_at = {_range(row): row.recorded_at for row in receipts if row.kind == "published"}
+    def __init__(self, reading: TableReading, known: LedgerMemory, now: datetime) -> None:
+        self.reading, self.known, self.now = reading, known, now
+        self.reopens = Reopens.of(reading.receipts)
+        self.rows = {(item.attempt, item.stream): item for item in reading.attempt_rows if item.attempt}
+        self.accepted = {_range(row) for row in reading.receipts if row.kind == "reopen"}
+        self.shown = _tokens(reading) | {attempt for attempt, _ in self.rows}
+        self.undone = reading.ancestry.left | {item.attempt for item in known.undone(reading)}
+        self.published_at = {_range(row): row.recorded_at for row in reading.receipts if row.kind == "published"}
+        self.proved: dict[str, list[ReceiptRow]] = defaultdict(list)
+        self.read: list[ReceiptRow] = []
+        self.vanished: list[Contradiction] = []
+        self.deleted: list[Contradiction] = []
+        self.contradictions: list[Contradiction] = []
+        self.reopened: list[str] = []
+        self.receipts: list[tuple[str, ReceiptRow]] = []
+        self.waves: Sequence[RestoredWave] = ()
+        self.pending: Sequence[PendingSlice] = ()
 
     def compare(self) -> None:
         """Check every published attempt's ranges, and every attempt's rows."""
         self.reopened += [item.id for item in self.known.ranges if self.reopens.undo(item)]
         recorded = {**self._remembered(), **self._claimed()}
-        index = self._committed_by_slice()
+        committed = (item for item in self.known.ranges if item.state is RangeState.COMMITTED)
+        index = grouped(((item.stream, item.range), item) for item in committed if not self.reopens.undo(item))
         for key, row in recorded.items():
             self._check_range(row, [item.id for item in index[key[1:]] if self._brought(item, row.attempt)])
         self.pending = self._pending()
@@ -392,10 +363,6 @@ class _Table:
                     "published", item, attempt=publish.attempt, fence=0, at=self.now
                 )
         return found
-
-    def _committed_by_slice(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
-        committed = (item for item in self.known.ranges if item.state is RangeState.COMMITTED)
-        return grouped(((item.stream, item.range), item) for item in committed if not self.reopens.undo(item))
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
         """Return whether a committed range is an attempt's; one of a wave without rows may be any attempt's."""
@@ -501,15 +468,12 @@ def _overlaps(found: LakeComparison, known: LedgerMemory) -> tuple[Contradiction
 
 def _cut_since(claimed: Iterable[ReceiptRow]) -> AbstractSet[Range]:
     """Return the ranges of which the same attempt has receipts of parts."""
-    cut: set[Range] = set()
     by_place = sorted(claimed, key=lambda row: (row.attempt, row.stream, row.range.start, -row.range.end))
-    whole: ReceiptRow | None = None
-    for row in by_place:
-        same = whole is not None and (whole.attempt, whole.stream) == (row.attempt, row.stream)
-        if whole is not None and same and row.range.end <= whole.range.end:
-            cut.add(_range(whole))
-        whole = row
-    return cut
+    return {
+        _range(whole)
+        for whole, part in pairwise(by_place)
+        if (whole.attempt, whole.stream) == (part.attempt, part.stream) and part.range.end <= whole.range.end
+    }
 
 
 def _tokens(reading: TableReading) -> set[str]:

@@ -48,7 +48,6 @@ from airflow_kafka_lake.core.rebuilding.comparison import (
     LakeComparison,
     LedgerMemory,
     PendingSlice,
-    PlacedRange,
     Reopens,
     Restoration,
     RestoredPlan,
@@ -69,13 +68,15 @@ def edits(
     The rest of a range that is cut keeps its state and wave. Raises ConcurrentError when a committed range is in the
     way: the restoration was made from other records.
     """
-    committed, skipped = _facts(what)
+    committed = offsets_by((item.stream, item.range) for wave in what.waves for item in wave.receipts)
+    skipped = offsets_by((skip.stream, part) for skip in what.skips for part in skip.passed)
     reopened = set(what.reopened)
     missing = reopened - {item.id for item in ranges if item.state is RangeState.COMMITTED}
     if missing:
         raise overtaken_rebuild(what.spec.name)
-    removed, placed = set(reopened), list(_committed_ranges(what))
+    removed = set(reopened)
     kept: list[RangeRecord] = []
+    cut: list[RangeRecord] = []
     for item in ranges:
         if item.id in reopened:
             continue
@@ -86,27 +87,20 @@ def edits(
         if item.state is RangeState.COMMITTED:
             raise overtaken_rebuild(what.spec.name)
         removed.add(item.id)
-        parts = [replace(item.piece(at), accounting=item.accounting and Accounting(skipped=at.span)) for at in left]
-        kept += parts
-        placed += [PlacedRange(record=part, source=item.id) for part in parts]
+        cut += (replace(item.piece(at), accounting=item.accounting and Accounting(skipped=at.span)) for at in left)
+    kept += cut
+    published = list(_committed_ranges(what))
     again = list(_planned_again(what, kept))
-    placed += again
-    here = [*kept, *(item.record for item in placed if item.source is None)]
-    passed = list(_skipped_ranges(what, here, origins))
-    here += [item.record for item in passed]
+    passed = list(_skipped_ranges(what, [*kept, *published, *again], origins))
+    here = [*kept, *published, *again, *passed]
+    covered = offsets_by((item.stream, item.range) for item in here if item.state not in UNRESOLVED)
     return Edits(
         removed=frozenset(removed),
-        placed=(*placed, *passed),
+        placed=(*published, *cut, *again, *passed),
         waves=_wave_states(what, ranges, here, waves),
-        watermarks=_reached(here, origins),
-        new_waves={item.wave: item.table for item in what.planned if item.wave in {i.record.wave for i in again}},
+        watermarks={key: covered[key].unbroken_end(origin) for key, origin in origins.items()},
+        new_waves={item.wave: item.table for item in what.planned if item.wave in {i.wave for i in again}},
     )
-
-
-def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream, RangeSet]]:
-    committed = offsets_by((item.stream, item.range) for wave in what.waves for item in wave.receipts)
-    skipped = offsets_by((skip.stream, part) for skip in what.skips for part in skip.passed)
-    return committed, skipped
 
 
 def _left_of(
@@ -119,29 +113,27 @@ def _left_of(
     return RangeSet((item.range,)) - wins - what.reopens.later_than(item.stream, item.generation)
 
 
-def _committed_ranges(what: Restoration) -> Iterable[PlacedRange]:
+def _committed_ranges(what: Restoration) -> Iterable[RangeRecord]:
     for wave in what.waves:
         for item in wave.receipts:
-            yield PlacedRange(
-                record=RangeRecord(
-                    id=item.range_id,
-                    pipeline=what.spec.name,
-                    plan=what.id,
-                    wave=wave.wave,
-                    slice=item.slice,
-                    state=RangeState.COMMITTED,
-                    generation=item.generation,
-                    leader_epoch=item.leader_epoch,
-                ).committed(item)
-            )
+            yield RangeRecord(
+                id=item.range_id,
+                pipeline=what.spec.name,
+                plan=what.id,
+                wave=wave.wave,
+                slice=item.slice,
+                state=RangeState.COMMITTED,
+                generation=item.generation,
+                leader_epoch=item.leader_epoch,
+            ).committed(item)
 
 
-def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[PlacedRange]:
+def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[RangeRecord]:
     """Plan the slices that wait to be read again, less the ledger's own of that generation."""
     for item in what.planned:
         known = (i for i in kept if i.stream == item.stream and i.generation >= item.generation)
         for part in RangeSet((item.range,)) - RangeSet(i.range for i in known):
-            record = RangeRecord(
+            yield RangeRecord(
                 id=item.id if part.start == item.range.start else f"{item.id}.{part.start}",
                 pipeline=what.spec.name,
                 plan=what.id,
@@ -152,12 +144,11 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
                 generation=item.generation,
                 leader_epoch=item.leader_epoch,
             )
-            yield PlacedRange(record=record)
 
 
 def _skipped_ranges(
     what: Restoration, here: Sequence[RangeRecord], origins: Mapping[Stream, int]
-) -> Iterable[PlacedRange]:
+) -> Iterable[RangeRecord]:
     resolved = grouped((item.stream, item.range) for item in here if item.state in RESOLVED)
     number = 0
     for skip in what.skips:
@@ -165,7 +156,7 @@ def _skipped_ranges(
         resolved[skip.stream].extend(open_)
         for part in (piece for gap in open_ for piece in gap.split_at((origins[skip.stream],))):
             record = skipped_range(skip.id, what.spec.name, Slice(skip.stream, part), RESTORED)
-            yield PlacedRange(record=replace(record, id=f"{what.id}s{number}", generation=skip.generation))
+            yield replace(record, id=f"{what.id}s{number}", generation=skip.generation)
             number += 1
 
 
@@ -176,7 +167,8 @@ def _wave_states(
     found: dict[str, WaveState] = {item.wave: WaveState.COMMITTED for item in what.waves}
     left = grouped((item.wave, item.state) for item in after)
     touched = {item.wave for item in before if item.wave in waves} | {key.wave for key in what.guards}
-    vanished = _vanished(what, before)
+    reopened = set(what.reopened)  # a wave whose rows are gone; one reopened on purpose keeps its rows
+    vanished = {item.wave for item in before if item.id in reopened and not what.reopens.undo(item)}
     for name in touched - found.keys():
         if waves[name] is WaveState.COMMITTED and name not in vanished:
             continue  # it was published, and stays so: its cancelled or reopened ranges have a state of their own
@@ -186,23 +178,12 @@ def _wave_states(
     return found
 
 
-def _vanished(what: Restoration, before: Iterable[RangeRecord]) -> set[str]:
-    """Return the waves of which rows are gone from the lake; a reopened range keeps its rows."""
-    reopened = set(what.reopened)
-    return {item.wave for item in before if item.id in reopened and not what.reopens.undo(item)}
-
-
 def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
     if now is WaveState.DISSOLVED or (now is WaveState.COMMITTED and RangeState.COMMITTED in states):
         return now
     if now is WaveState.COMMITTED:
         return WaveState.DISSOLVED
     return WaveState.PLANNED if RangeState.PLANNED in states else state_without_planned(states)
-
-
-def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict[Stream, int]:
-    covered = offsets_by((item.stream, item.range) for item in here if item.state not in UNRESOLVED)
-    return {key: covered[key].unbroken_end(origin) for key, origin in origins.items()}
 
 
 # From findings to one decision that makes a ledger agree with the lake.
@@ -355,12 +336,9 @@ def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | No
 
     Of several with one end the last of a read or a skip counts: a skip of lost records accepts the log as it is.
     """
-    ends = merged(partial(max, key=_reach), ((row.stream, row) for row in receipts if row.kind != "origin"))
+    reached = partial(max, key=lambda row: (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at))
+    ends = merged(reached, ((row.stream, row) for row in receipts if row.kind != "origin"))
     return {key: (row.range.end, row.leader_epoch) for key, row in ends.items()}
-
-
-def _reach(row: ReceiptRow) -> tuple[int, bool, datetime]:
-    return (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at)
 
 
 def _fences(readings: Sequence[TableReading]) -> dict[str, int]:
@@ -425,11 +403,17 @@ class Restore(Write[Edits]):
                 *configured,
                 *_tables(what, records),
                 Edit(after=plan),
-                *_streams(streams, changed, records),
+                *(
+                    Edit(
+                        before=records.streams.get(key),
+                        after=replace(streams[key].next_version, watermark=min(streams[key].watermark, at)),
+                    )
+                    for key, at in changed.watermarks.items()
+                ),
                 *_Waves(records).restored(what, changed),
                 *_skips(what, records),
                 *(Edit(before=ranges[item]) for item in sorted(changed.removed)),
-                *(Edit(after=item.record) for item in changed.placed),
+                *(Edit(after=item) for item in changed.placed),
             ),
             outbox=tuple((table, replace(row, recorded_at=records.now)) for table, row in what.receipts),
             entries=(Entry(pipeline=name, actor=self.actor, kind="rebuild", subject=what.id, detail=_numbers(what)),),
@@ -474,14 +458,6 @@ def _known_streams(what: Restoration, records: Records) -> dict[Stream, StreamRo
     for key, (end, epoch) in what.ends.items():
         found[key] = replace(found[key], end_seen=end, leader_epoch=epoch)
     return found
-
-
-def _streams(streams: Mapping[Stream, StreamRow], changed: Edits, records: Records) -> Iterator[Edit]:
-    for key, reached in changed.watermarks.items():
-        row = streams[key]
-        yield Edit(
-            before=records.streams.get(key), after=replace(row.next_version, watermark=min(row.watermark, reached))
-        )
 
 
 def _skips(what: Restoration, records: Records) -> Iterator[Edit]:
@@ -537,7 +513,13 @@ class _Waves:
         self._abandon(item.wave, ENDED_BY_COMMIT)
         fences = [other.fence for other in self.attempts.values() if other.wave == item.wave]
         if known is None:
-            known = _restored(item)
+            known = AttemptRecord(
+                wave=item.wave,
+                fence=item.fence,
+                attempt=item.attempt,
+                holder=guards.RESTORED_HOLDER,
+                started_at=item.at,
+            )
             fences.append(self._make_room(item, max([row.fence, item.fence, *fences])))
         self.attempts[item.attempt] = known.committed(item.at)
         self.waves[item.wave] = replace(
@@ -568,9 +550,3 @@ class _Waves:
         for name, attempt in self.attempts.items():
             if (earlier := before.get(name)) != attempt:
                 yield Edit(before=earlier, after=attempt)
-
-
-def _restored(item: RestoredWave) -> AttemptRecord:
-    return AttemptRecord(
-        wave=item.wave, fence=item.fence, attempt=item.attempt, holder=guards.RESTORED_HOLDER, started_at=item.at
-    )

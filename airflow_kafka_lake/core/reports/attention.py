@@ -259,7 +259,18 @@ def _at_work(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime)
     process = wave.holder.shown if wave.holder else "another process"
     if silent := silence_of(wave):
         return f"wave {wave.id}, {process}: {silent}"
-    return f"{process} works on {_how_far(wave, attempts, now)}"
+    progress = attempts[-1].progress if attempts else None
+    if progress is None:
+        return f"{process} works on wave {wave.id}"
+    live = ProgressEvent(
+        subject=f"wave {wave.id}",
+        moment=Moment.GOING,
+        progress=progress,
+        at=0.0,
+        seconds=(now - progress.since).total_seconds() if progress.since else 0.0,
+        rows_per_second=progress.rows_per_second,
+    )
+    return f"{process} works on {live.sentence()}"
 
 
 def silence_of(wave: WaveRecord) -> str:
@@ -269,22 +280,6 @@ def silence_of(wave: WaveRecord) -> str:
     left = round((LEASE - wave.overdue).total_seconds())
     when = f"in {span(left)}, on its own host at once if it is dead" if left > 0 else "now"
     return f"no sign of life for {span(wave.overdue.total_seconds())}; another worker can take it over {when}"
-
-
-def _how_far(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:
-    progress = attempts[-1].progress if attempts else None
-    if progress is None:
-        return f"wave {wave.id}"
-    seconds = (now - progress.since).total_seconds() if progress.since else 0.0
-    live = ProgressEvent(
-        subject=f"wave {wave.id}",
-        moment=Moment.GOING,
-        progress=progress,
-        at=0.0,
-        seconds=seconds,
-        rows_per_second=progress.rows_per_second,
-    )
-    return live.sentence()
 
 
 def untaken_for_too_long(wave: WaveRecord, found: ServingStatus, longest: timedelta) -> UnfinishedError | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.offsets import RangeSet, grouped
+from airflow_kafka_lake.core.offsets import grouped, offsets_by
 
 MOST_SLICES = 1000
 """How many offset ranges of a topic an event names; it has the number of all."""
@@ -110,10 +110,8 @@ def topics_read(ranges: Iterable[RangeRecord]) -> tuple[TopicRead, ...]:
             topic_id=topic_id,
             slices=tuple(
                 (partition, start, end)
-                for partition in sorted({item.stream.partition for item in items})
-                for start, end in RangeSet(
-                    item.range for item in items if item.stream.partition == partition
-                ).to_pairs()
+                for partition, offsets in sorted(offsets_by((i.stream.partition, i.range) for i in items).items())
+                for start, end in offsets.to_pairs()
             ),
             rows=sum(item.rows or 0 for item in items),
         )

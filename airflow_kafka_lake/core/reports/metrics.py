@@ -51,7 +51,7 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One metric; timers are in milliseconds, as all of Airflow's are."""
 
@@ -82,15 +82,11 @@ _STEPS = ", ".join(f"`{step}`" for step in Step)
 _OUTCOME_NAMES = ", ".join(f"`{outcome}`" for outcome in Outcome)
 
 
-def _metric(name: str, kind: MetricKind, unit: str, tags: tuple[str, ...], *, sent_by: str, means: str) -> Metric:
-    return Metric(name=name, kind=kind, unit=unit, tags=tags, sent_by=sent_by, help=means)
+def _gauge(sent_by: str, name: str, unit: str, help_: str, *, tags: tuple[str, ...] = _PIPELINE) -> Metric:
+    return Metric(name, MetricKind.GAUGE, unit, tags, sent_by, help_)
 
 
-def _gauge(sent_by: str, name: str, unit: str, means: str, *, tags: tuple[str, ...] = _PIPELINE) -> Metric:
-    return _metric(name, MetricKind.GAUGE, unit, tags, sent_by=sent_by, means=means)
-
-
-_of_wave = partial(_metric, sent_by="ingest")
+_of_wave = partial(Metric, sent_by="ingest")
 _seen, _planned, _audited = (partial(_gauge, task) for task in ("advance", "plan", "audit"))
 
 
@@ -99,15 +95,15 @@ WAVES = _of_wave(
     MetricKind.COUNTER,
     "waves",
     ("pipeline", "outcome"),
-    means=f"tasks that worked on a wave, by how that ended: {_OUTCOME_NAMES}",
+    help=f"tasks that worked on a wave, by how that ended: {_OUTCOME_NAMES}",
 )
-ROWS = _of_wave("rows", MetricKind.COUNTER, "rows", _TOPIC, means="rows that became visible")
-BYTES = _of_wave("bytes", MetricKind.COUNTER, "bytes", _PIPELINE, means="size of the files in which they are")
+ROWS = _of_wave("rows", MetricKind.COUNTER, "rows", _TOPIC, help="rows that became visible")
+BYTES = _of_wave("bytes", MetricKind.COUNTER, "bytes", _PIPELINE, help="size of the files in which they are")
 WAVE_DURATION = _of_wave(
-    "wave.duration", MetricKind.TIMER, "ms", _PIPELINE, means="how long the work on a committed wave took"
+    "wave.duration", MetricKind.TIMER, "ms", _PIPELINE, help="how long the work on a committed wave took"
 )
 STEP_DURATION = _of_wave(
-    "step.duration", MetricKind.TIMER, "ms", ("pipeline", "step"), means=f"how long each of its steps took: {_STEPS}"
+    "step.duration", MetricKind.TIMER, "ms", ("pipeline", "step"), help=f"how long each of its steps took: {_STEPS}"
 )
 
 PLANNED_RECORDS = _planned("planned.records", "offsets", "offsets of the plan, at most so many records")
@@ -116,11 +112,11 @@ BLOCKED = _planned("blocked", "slices", "what the plan left out, for reasons tha
 HANGING = _planned("hanging", "transactions", "open transactions that no producer will end, with unread records behind")
 
 _MOVING = "ingest, advance"
-MOVES = _metric(
-    "watermark.moves", MetricKind.COUNTER, "moves", _TOPIC, sent_by=_MOVING, means="how often a watermark was moved"
+MOVES = Metric(
+    "watermark.moves", MetricKind.COUNTER, "moves", _TOPIC, sent_by=_MOVING, help="how often a watermark was moved"
 )
-MOVED = _metric(
-    "watermark.offsets", MetricKind.COUNTER, "offsets", _TOPIC, sent_by=_MOVING, means="by how much they were moved"
+MOVED = Metric(
+    "watermark.offsets", MetricKind.COUNTER, "offsets", _TOPIC, sent_by=_MOVING, help="by how much they were moved"
 )
 
 OBSERVED = _seen("observed.seconds", "s since 1970", "when all partitions were last observed")

@@ -52,9 +52,10 @@ class History:
         """
         begin = max((n for n, item in enumerate(attempts, 1) if item.cause is AttemptCause.SPLIT), default=0)
         since = attempts[begin:]
+        abandoned = [item for item in since if item.outcome is AttemptOutcome.ABANDONED and item.job is not None]
         return cls(
             failures=sum(item.cause in _FAILURES for item in since),
-            deaths=sum(_is_death(item) for item in since),
+            deaths=sum(item.cause is not AttemptCause.TAKEN for item in abandoned),
             found=sum(item.cause is AttemptCause.UNREADABLE for item in since),
         )
 
@@ -98,11 +99,6 @@ def cause_of(error: BaseException) -> AttemptCause | None:
     if isinstance(error, JobFailedError):
         return AttemptCause.JOB_FAILED
     return AttemptCause.UNEXPECTED if isinstance(error, UnexpectedError) else None
-
-
-def _is_death(attempt: AttemptRecord) -> bool:
-    is_taken = attempt.cause is AttemptCause.TAKEN
-    return attempt.outcome is AttemptOutcome.ABANDONED and attempt.job is not None and not is_taken
 
 
 def _reason(error: Exception) -> object:
@@ -190,17 +186,16 @@ def held(source: RangeRecord, part: OffsetRange, cause: str) -> RangeDecision:
 def apart(ranges: Sequence[RangeRecord], why: str) -> tuple[RangeDecision, ...]:
     """Return the verdicts that give the second half of a wave to a wave of its own; none for a single offset."""
     parts = halves(ranges)
-    return () if parts is None else tuple(_moved(source_of(ranges, item), item.range, why) for item in parts[1])
-
-
-def _moved(source: RangeRecord, part: OffsetRange, why: str) -> RangeDecision:
-    reason = f"{SPLIT}: {why}"
-    return RangeDecision(
-        range_id=source.id,
-        state=RangeState.PLANNED,
-        reason=reason,
-        part=_real(source, part),
-        attempt_cause=AttemptCause.SPLIT,
+    return tuple(
+        RangeDecision(
+            range_id=source.id,
+            state=RangeState.PLANNED,
+            reason=f"{SPLIT}: {why}",
+            part=_real(source, item.range),
+            attempt_cause=AttemptCause.SPLIT,
+        )
+        for item in (parts[1] if parts else ())
+        for source in [source_of(ranges, item)]
     )
 
 

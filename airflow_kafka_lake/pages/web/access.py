@@ -89,19 +89,14 @@ class Ledgers:
             if ledger is not None and self.now() < until:
                 return ledger
             connection = LedgerConnection(conn_id)
-            if ledger is None or ledger.engine.url != connection.url:
-                ledger = _existing(connection)
+            url = connection.url
+            if ledger is None or ledger.engine.url != url:
+                if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+                    raise rendering.missing(f"{url.database} (connection {connection.ledger_conn_id!r})")
+                ledger = connection.ledger()
+                ledger.check()
             self._open[conn_id] = (self.now() + KEPT, ledger)
             return ledger
-
-
-def _existing(connection: LedgerConnection) -> SqlLedger:
-    url = connection.url
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise rendering.missing(f"{url.database} (connection {connection.ledger_conn_id!r})")
-    ledger = connection.ledger()
-    ledger.check()
-    return ledger
 
 
 # Who may see a pipeline, and who may decide about it: Airflow's auth manager says, by Dags and by connections.
@@ -399,8 +394,7 @@ class PageRequest:
 
     async def planners(self) -> Planners:
         """Return all pipelines of the ledger, with the Dags that have planned them."""
-        ledgers, name = self.server.ledgers, self.ledger
-        return await self.shared((name, "planners"), lambda: ledgers.ledger(name).planners())
+        return await self.shared(("planners",), lambda ledger: ledger.planners())
 
     async def dags(self, pipeline: str) -> frozenset[str]:
         """Return the Dags that have planned a pipeline. Raises UnknownSubjectError for a hidden one."""
@@ -413,9 +407,10 @@ class PageRequest:
         """Do something in a thread; whatever it raises is an error of this package."""
         return await self._told(self.server.workers.run(work))
 
-    async def shared(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Like `run`, for a value that all requests within some seconds may have."""
-        return await self._told(self.server.workers.shared(key, FRESH, work))
+    async def shared(self, key: tuple[Hashable, ...], work: Callable[[SqlLedger], T]) -> T:
+        """Like `run`, for a value of the ledger that all requests within some seconds may have."""
+        ledgers, name = self.server.ledgers, self.ledger
+        return await self._told(self.server.workers.shared((name, *key), FRESH, lambda: work(ledgers.ledger(name))))
 
     async def decided(self, work: Callable[[], T], *, once: Hashable | None) -> T:
         """Carry out a decision, which readers never keep waiting; one of the name `once` is carried out once, and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -57,7 +57,6 @@ pages = APIRouter(default_response_class=HTMLResponse)
 
 async def status(asked: AskedDep, name: Name) -> CachedDocument:
     """Return the progress of a pipeline, and its blockers, with the partitions that a page lists."""
-    await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
         spec = known_spec(ledger, name)
@@ -65,25 +64,23 @@ async def status(asked: AskedDep, name: Name) -> CachedDocument:
             report = reporting.status(ports, spec, most=pipeline.LISTED)
         return CachedDocument.of(report.to_json(), lambda visitor: pipeline.pipeline_page(visitor, report))
 
-    return await _shared(asked, ("status", name), make)
+    return await _of_pipeline(asked, name, ("status",), make)
 
 
 async def segments(asked: AskedDep, name: Name) -> CachedDocument:
     """Return the segments of a pipeline."""
-    await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
         order = reporting.segments(ledger, known_spec(ledger, name))
         return CachedDocument.of(order.to_json(), lambda visitor: charts.segments_page(visitor, order))
 
-    return await _shared(asked, ("segments", name), make)
+    return await _of_pipeline(asked, name, ("segments",), make)
 
 
 async def waves(
     asked: AskedDep, name: Name, *, state: States = None, skip: Skip = 0, limit: Limit = 100
 ) -> CachedDocument:
     """Return a part of a pipeline's waves, newest first."""
-    await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
         found, count = ledger.page_of_waves(name, state or (), skip=skip, limit=limit)
@@ -92,12 +89,11 @@ async def waves(
             document, lambda visitor: pipeline.waves_page(visitor, name, found, count, skip=skip, limit=limit)
         )
 
-    return await _shared(asked, ("waves", name, tuple(state or ()), skip, limit), make)
+    return await _of_pipeline(asked, name, ("waves", tuple(state or ()), skip, limit), make)
 
 
 async def wave(asked: AskedDep, name: Name, wave: Id) -> CachedDocument:
     """Return one wave with its ranges and attempts."""
-    await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
         if not ledger.has_wave(name, wave):
@@ -105,25 +101,25 @@ async def wave(asked: AskedDep, name: Name, wave: Id) -> CachedDocument:
         report = reporting.wave(ledger, wave)
         return CachedDocument.of(report.to_json(), lambda visitor: pipeline.wave_page(visitor, report))
 
-    return await _shared(asked, ("wave", name, wave), make)
+    return await _of_pipeline(asked, name, ("wave", wave), make)
 
 
 async def events(asked: AskedDep, name: Name, before: Before = None, limit: Limit = 100) -> CachedDocument:
     """Return a part of a pipeline's history, newest first."""
-    await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
         found = EventList(pipeline=name, events=ledger.page_of_events(name, before=before, limit=limit))
         return CachedDocument.of(found.to_json(), lambda visitor: pipeline.history_page(visitor, found))
 
-    return await _shared(asked, ("events", name, before, limit), make)
+    return await _of_pipeline(asked, name, ("events", before, limit), make)
 
 
-async def _shared(
-    asked: PageRequest, key: tuple[Any, ...], make: Callable[[SqlLedger], CachedDocument]
+async def _of_pipeline(
+    asked: PageRequest, name: str, key: tuple[Hashable, ...], make: Callable[[SqlLedger], CachedDocument]
 ) -> CachedDocument:
-    conn_id, ledgers = asked.ledger, asked.server.ledgers
-    return await asked.shared((conn_id, *key), lambda: make(ledgers.ledger(conn_id)))
+    """Return a report of a pipeline. Raises UnknownSubjectError for one that the user may not see."""
+    await asked.dags(name)
+    return await asked.shared(("pipeline", name, *key), make)
 
 
 def _serve(path: str, make: Callable[..., Awaitable[CachedDocument]]) -> None:
@@ -162,7 +158,7 @@ async def _overview(asked: PageRequest, dag: str | None = None) -> CachedDocumen
     planners = await asked.planners()
     names = await asked.run(lambda: asked.access.seen(planners))
     chosen = tuple(name for name in names if dag is None or dag in planners[name])
-    return await _shared(asked, ("overview", chosen), partial(_of_all, asked, chosen))
+    return await asked.shared(("overview", chosen), partial(_of_all, asked, chosen))
 
 
 def _of_all(asked: PageRequest, names: tuple[str, ...], ledger: SqlLedger) -> CachedDocument:

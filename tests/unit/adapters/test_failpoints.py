@@ -20,6 +20,7 @@ from airflow_kafka_lake.core import ledger, rebuilding
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Write
 from airflow_kafka_lake.core.ledger.decisions import PauseWrite
+from airflow_kafka_lake.core.ledger.requests import RequestWrite
 from airflow_kafka_lake.jobs.stage import Steps
 from airflow_kafka_lake.ports import GroupCommitter, SchemaRegistry
 from tests.kit import arming, failpoints
@@ -63,7 +64,7 @@ def every_write() -> set[type[Write[Any]]]:
         more = left.pop().__subclasses__()
         left += more
         found.update(item for item in more if item.__module__.startswith("airflow_kafka_lake."))
-    return found - {AttemptWrite, PauseWrite}
+    return found - {AttemptWrite, PauseWrite, RequestWrite}
 
 
 def test_every_call_of_a_port_and_every_step_of_the_driver_is_a_point_before_and_after() -> None:

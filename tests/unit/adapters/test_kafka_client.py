@@ -17,7 +17,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka import client as module
 from airflow_kafka_lake.adapters.kafka import cluster
-from airflow_kafka_lake.adapters.kafka.client import Client, DescribedTopic, TopicIds
+from airflow_kafka_lake.adapters.kafka.client import NONE, Client, DescribedTopic, TopicIds
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownTopicError
@@ -265,7 +265,7 @@ def test_leader_that_another_broker_knows_to_be_deposed_is_not_observed(monkeypa
     answers = lambda asked, _: ({key: SimpleNamespace(offset=9, leader_epoch=5) for key in asked}, {})  # noqa: E731
     monkeypatch.setattr(made.client, "offsets", answers)
     topics = {"orders": DescribedTopic(id="id", partitions=frozenset({0, 1}), led=frozenset({0, 1}))}
-    bounds, unknown = made._bounds(topics, [("orders", 0), ("orders", 1)])
+    bounds, unknown = made._bounds(topics, dict.fromkeys([("orders", 0), ("orders", 1)], NONE))
     assert list(bounds) == [("orders", 1)]
     assert "under epoch 5, and another broker knows of epoch 6" in unknown["orders", 0]
 
