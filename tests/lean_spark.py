@@ -35,7 +35,8 @@ def lean_home(jars: Sequence[Path], memory: str) -> Iterator[str]:
     (home / "java.options").write_text(java_options(home, options, {}))
     script = home / "bin" / "spark-submit"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec {" ".join(java_start(home))} "$@"\n')
+    java, options_file, *_ = java_start(home)
+    script.write_text(f'#!/bin/sh\nexec {java} {options_file} org.apache.spark.deploy.SparkSubmit "$@"\n')
     script.chmod(0o700)
     (home / "python").symlink_to(spark_home() / "python")
     before = os.environ.get("SPARK_HOME")

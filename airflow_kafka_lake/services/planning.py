@@ -51,12 +51,14 @@ from airflow_kafka_lake.core.planning.decision import (
     Demand,
     Observation,
     PlanFacts,
+    behind_the_end,
     blocked_topics,
     decide,
     declare_nothing,
     doubtful_heads,
     elsewhere,
     ends_of,
+    left_behind,
     notes,
     nothing_lands,
     nothing_lies,
@@ -282,7 +284,7 @@ def plan(
         transactions_state=transactions_state,
         hanging=hanging(decided, transactions, bounds),
         blocked=(*decided.blocked, *(misplaced := nothing_lands(facts, decided))),
-        notes=notes(facts, decided),
+        notes=(*notes(facts, decided), *left_behind(facts, _sampled(ports, spec, behind_the_end(facts, decided)))),
     )
     if not dry_run and decided.changes_nothing and facts.seen.known and not misplaced:
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now

@@ -542,6 +542,31 @@ def notes(facts: PlanFacts, plan: Plan) -> tuple[str, ...]:
     return (*_begins_late(plan, facts), *_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
 
 
+def behind_the_end(facts: PlanFacts, plan: Plan) -> list[Slice]:
+    """Return where the records behind the end of a period by time begin."""
+    if not isinstance(facts.bounds.end, datetime):
+        return []
+    ends = ((item.snapshot, item.end, item.snapshot.readable_end(facts.spec.isolation)) for item in plan.streams)
+    return [Slice(item.stream, OffsetRange(end, last)) for item, end, last in ends if end < last]
+
+
+def left_behind(facts: PlanFacts, samples: Sequence[Sample]) -> Iterator[str]:
+    """Give the note for a person where the first record behind the end of a period is of it: Kafka found the end by a
+    marker of a transaction, whose time is the broker's."""
+    start, end = (
+        milliseconds(at) if isinstance(at, datetime) else None for at in (facts.bounds.start, facts.bounds.end)
+    )
+    times = ((item.stream, item.first_timestamp_ms) for item in samples)
+    early = [(key, at) for key, at in times if at is not None and end is not None and (start or 0) <= at < end]
+    if early:
+        key, at = min(early)
+        more = f" (the same in {len(early) - 1:,} more)" if early[1:] else ""
+        yield (
+            f"{key} has a record of {timestamp(instant(at))} behind the end of the period{more}: Kafka finds a time by "
+            "the first offset that is as late, be it a marker of a transaction. Ask for offsets to have it too"
+        )
+
+
 def _begins_late(plan: Plan, facts: PlanFacts) -> Iterator[str]:
     new = [item.snapshot for item in plan.streams if item.version is None and item.snapshot.log_start]
     if new and facts.spec.start.kind is PolicyKind.EARLIEST:
@@ -558,7 +583,8 @@ def _created_anew(plan: Plan, facts: PlanFacts) -> Iterator[str]:
     for topic, topic_id in sorted(new & older.keys()):
         yield (
             f"topic {topic} is another one than before (id {topic_id}, before {older[topic, topic_id]}): it was "
-            "created anew, or Kafka is another cluster. All that it has lands beside the rows of the old one"
+            "created anew, or Kafka is another cluster. All that it has lands beside the rows of the old one, whose "
+            "records after the last look are lost, if there were any"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -16,7 +17,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
-from airflow_kafka_lake.core.wire import milliseconds
+from airflow_kafka_lake.core.wire import milliseconds, timestamp
 from tests.gates import Before
 from tests.unit.services.test_planning import pieces
 from tests.world import World
@@ -106,6 +107,25 @@ def test_partition_without_a_record_in_the_period_is_no_refusal() -> None:
     *_, without = told(world, between(begin, 4, 6))
     assert without == "no offset of the period lies in orders/0"
     assert pieces(world.plan(between(begin, 4, 6))) == [(1, OffsetRange(0, 2))]
+
+
+def test_record_of_the_period_behind_a_marker_is_told_of() -> None:
+    """Records of the past, written in transactions of today: Kafka finds the period's end by the first marker."""
+    world = World(partitions=2)
+    begin = world.clock.now() - timedelta(days=30)
+    for partition in range(2):
+        for offset, minute in ((0, 1), (2, 2)):
+            name = f"{partition} {offset}"
+            assert world.produce(1, partition, transaction=name) == [offset]
+            entries, at = world.kafka.log("orders", partition).entries, milliseconds(begin + minute * MINUTE)
+            entries[offset] = replace(entries[offset], timestamp_ms=at)
+            world.end(name)
+    asked = between(begin, 0, 60)
+    (note,) = world.plan(asked, dry_run=True).notes
+    when = timestamp(begin + 2 * MINUTE)
+    assert note.startswith(f"orders/0 has a record of {when} behind the end of the period (the same in 1 more): Kafka")
+    assert world.plan(Bounds(start=0, end=4), dry_run=True).notes == ()
+    assert world.plan(between(begin, 0, 1.5), dry_run=True).notes == ()
 
 
 def test_period_behind_an_open_transaction_is_refused(world: World, begin: datetime) -> None:
