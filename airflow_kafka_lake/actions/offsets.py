@@ -16,7 +16,8 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
 from airflow_kafka_lake.core.ledger.records import SkipResult
-from airflow_kafka_lake.core.offsets import Slice
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD
+from airflow_kafka_lake.core.offsets import RangeSet, Slice
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
@@ -168,15 +169,15 @@ def _waves(parts: Iterable[SkipResult | reopening.PreparedReopen]) -> tuple[str,
 
 def _skipped(item: SelectedSlice, part: SkipResult) -> str:
     rest = item.interval.span - part.offsets
-    known = f"; {rest:,} of them {'is' if rest == 1 else 'are'} in the table, or skipped before" if rest else ""
+    known = f"; {count(rest, 'other there is', 'others there are')} in the table, or skipped before" if rest else ""
     return f"{count(part.offsets, 'offset')} of {item}{known}"
 
 
 def _still_there(item: SelectedSlice, start: int | None) -> str:
     if start is None:
         return "whether Kafka still has them is not known"
-    some = f"Kafka still has what was written from {max(start, item.interval.start)} on, which a run could read"
-    return some if start < item.interval.end else "Kafka has none of them any more"
+    left = RangeSet.between(max(start, item.interval.start), item.interval.end) - item.stream.covered
+    return f"Kafka still has {left.describe()}, which a run could read" if left else "Kafka has none of them any more"
 
 
 class SkipAction(OffsetsAction):
@@ -527,6 +528,8 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
     offsets, ranges, waves = (what.offsets, len(what.ranges), what.waves) if what else (0, 0, ())
     table_rows = [(str(key), ", ".join(map(str, gone))) for key, gone in by_stream.items()]
     stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
+    found = (item.record for item in (what.ranges if what else ()))
+    holds = [f"{item.slice}: {item.reason}" for item in found if item.state in ON_HOLD]
     verb, size = "would withdraw" if dry_run else "withdrew", count(offsets, "offset")
     return OffsetsOutcome(
         document={
@@ -551,6 +554,7 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
         lines=[
             f"{verb} {size} in {count(ranges, 'range')} of wave {', '.join(waves)}: {NOTHING_LOST}",
             ("not planned any more", ("stream", "offsets"), table_rows),
+            *(f"was on hold, and is not any more: {line}" for line in holds[:MOST]),
             *(f"stays: {line}" for line in stays),
         ],
         refused=bool(kept),
@@ -566,6 +570,7 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
         effects=(
             f"{count(ranges, 'range leaves', 'ranges leave')} the plan, of {count(len(waves), 'wave')}.",
             "Nothing of them was read, so nothing is lost: a later plan takes the same offsets again.",
+            *(f"On hold until then: {line}" for line in holds[:MOST]),
         ),
         stays=stays,
     )

@@ -28,7 +28,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import AuditReport, OffsetStatus
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.offsets import OffsetRange, summed
+from airflow_kafka_lake.core.offsets import OffsetRange, names_of, summed
 from airflow_kafka_lake.pipeline.keys import parse_size
 from airflow_kafka_lake.services import pipeline_audit
 from airflow_kafka_lake.services.identity import known_spec
@@ -68,7 +68,8 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
 def show_audit(output: Output, report: AuditReport) -> None:
     """Show each stream's accounting and rows, and every finding."""
     streams, totals = report.streams, report.totals
-    rows = [(item.record.key, item.sentence, item.rows, item.duplicates, item.missing) for item in streams]
+    names = names_of(item.record.key for item in streams)
+    rows = [(names[item.record.key], item.sentence, item.rows, item.duplicates, item.missing) for item in streams]
     columns = ("stream", "landed offsets", "#rows", "#twice", "#missing")
     output.long_table(f"audit of {report.pipeline}", columns, rows)
     if totals.streams != 1:
@@ -82,7 +83,7 @@ def show_audit(output: Output, report: AuditReport) -> None:
     spans = summed((part.status, part.range.span) for item in streams for part in item.timeline)
     left = [status for status in spans if status not in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED}]
     if said := ", ".join(f"{spans[status]:,} {status.value}" for status in left):
-        output.line(f"offsets not landed, and not audited: {said}; see {remedies.status(report.pipeline)}")
+        output.line(f"offsets seen, not landed, and not audited: {said}; see {remedies.status(report.pipeline)}")
     for line in report.check_lines(SHOWN):
         output.line(line)
     found = [(item.kind, item.where, item.message) for item in report.findings]

@@ -42,6 +42,7 @@ from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.offsets import names_of
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, remarks, waiting_of
 from airflow_kafka_lake.core.reports.status import advance_document
@@ -174,7 +175,8 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def _moves(title: str, moves: Sequence[Advance]) -> TerminalTable:
-    return title, ("stream", "#from", "#to"), [(item.stream, item.start, item.end) for item in moves]
+    names = names_of(item.stream for item in moves)
+    return title, ("stream", "#from", "#to"), [(names[item.stream], item.start, item.end) for item in moves]
 
 
 # The command `decode`.
@@ -188,6 +190,8 @@ def decode(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         done = redecode(ports, spec, topic=arguments.topic, only_failed=arguments.failed)
     lines = [f"{table}: {item}" for table, item in done.items()]
+    if arguments.failed:
+        lines.append("rows without a decode_error stay as they are; without --failed, all rows are decoded again")
     tables = [{"table": table, **item.to_json()} for table, item in done.items()]
     return Result(document={"pipeline": spec.name, "tables": tables}, lines=lines)
 

@@ -147,7 +147,8 @@ def _facts(summary: PipelineSummary, now: datetime) -> Iterator[tuple[str, str]]
     yield "behind by", _behind(summary)
     yield "retention", _retention(summary, now)
     yield "on hold", _amount(summary.held_offsets)
-    yield "lost", _amount(summary.lost_offsets)
+    both = ", those of them that are on hold included" if summary.held_offsets else ""
+    yield "lost", f"{count(summary.lost_offsets, 'offset')}{both}" if summary.lost_offsets else ""
     yield "skipped", _amount(summary.skipped_offsets)
     yield "waves", _planned(summary)
     new = summary.new_partitions
@@ -255,6 +256,9 @@ def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[T
             yield from _group(group, width)
     others = [group for group in rest if (group.topic, group.topic_id) not in topics]
     yield from _other_topics(others, names, width)
+    if waits := sum(item.is_passable for item in streams):
+        text = f"{count(waits, 'watermark waits', 'watermarks wait')} below offsets that have landed"
+        yield from wrapped(f"{text}: {remedies.advance(report.pipeline)}, or the next run", width, indent="  ")
     if len(streams) > len(shown):
         yield from wrapped(f"all of them: {remedies.status(report.pipeline)} --all", width, indent="  ", style=DIM)
 

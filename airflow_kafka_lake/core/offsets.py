@@ -8,7 +8,7 @@ import itertools
 import json
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import add
@@ -305,6 +305,13 @@ class Stream(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """Topic and partition, as errors and documents have them."""
         return {"topic": self.topic, "partition": self.partition}
+
+
+def names_of(streams: Iterable[Stream]) -> dict[Stream, str]:
+    """Return the names of streams, with the topic's id where it was created anew."""
+    known = set(streams)
+    generations = Counter(topic for topic, _ in {key[:2] for key in known})
+    return {key: f"{key} of {key.topic_id}" if generations[key.topic] > 1 else str(key) for key in known}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -39,6 +39,7 @@ from airflow_kafka_lake.core.ledger.decisions import needed_reason
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange, undecided, unrecorded
 from airflow_kafka_lake.core.ledger.records import AttemptRows, StreamRecord
+from airflow_kafka_lake.core.ledger.reopening import RECEIPT as REOPENED
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.reports.streams import UnknownState, bounds_states
@@ -215,7 +216,7 @@ def _read(
         damaged = error.message
     # Commits and receipts after the rows: visible rows were accounted for and committed before. Anything that waits for
     # the lake before the receipts there: it is in one of the two.
-    waiting = ledger.outbox(pipeline, kind=DELETED)
+    waiting = [item for item in ledger.outbox(pipeline) if item.row.kind in {DELETED, REOPENED}]
     return TableInputs(
         identifier=table.identifier,
         commits=table.commits(),
@@ -279,7 +280,7 @@ def accept_deletes(
         if item.damaged:
             raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
     seen = offsets_seen(inputs)
-    committed = [item for item in inputs.committed if item.stream in scope]
+    committed = [item for item in (*inputs.committed, *inputs.kept) if item.stream in scope]
     found = tuple(unrecorded(committed, seen, inputs.deletions, asked))
     if not found:
         waiting = (item for item in inputs.ledger.ranges if item.state in UNRESOLVED and item.stream in scope)

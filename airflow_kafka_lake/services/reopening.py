@@ -38,7 +38,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
     table_of,
     to_be_shared,
 )
-from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNFINISHED, AttemptRecord, RangeState, TableHead, Token
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.planning.costs import heaviest, weights
@@ -76,8 +76,10 @@ class PreparedReopen:
     ranges: tuple[RangeRecord, ...]
     what: ReopenDecision | None = None
     begun: Token | None = None
+    had: int = 0
+    """Rows of these ranges that landed."""
     gone: int = 0
-    """Rows that landed, are not in the table any more, and come back."""
+    """Rows of them that are not in the table any more, and come back."""
     deletions: tuple[Event, ...] = ()
     """The decisions by which they are recorded as deleted, as far as the ledger has them."""
 
@@ -88,9 +90,8 @@ class PreparedReopen:
 
     @property
     def rows(self) -> int:
-        """How many rows of the table are read again, as they were counted when they were committed."""
-        committed = sum(item.rows or 0 for item in self.ranges if item.state is RangeState.COMMITTED)
-        return committed - sum(cut.record.rows or 0 for cut in (self.what.cuts if self.what else ()) if cut.is_kept)
+        """How many rows are read again, as they were counted when they were committed, or reopened before."""
+        return self.had - sum(cut.record.rows or 0 for cut in (self.what.cuts if self.what else ()) if cut.is_kept)
 
     @property
     def waves(self) -> tuple[str, ...]:
@@ -141,7 +142,9 @@ def prepare(
     there = _rows_there(ports, table, ranges)
     unweighed = [item.slice for item in ranges if not item.estimated_bytes]  # skipped, or known from a rebuild
     samples = ports.source.sample(heaviest(unweighed), spec.isolation) if unweighed else ()
-    gone, deletions = _refuse_missing(ports, asked, ranges, there, seen=seen, table=table, is_wanted=restore_deleted)
+    had, gone, deletions = _refuse_missing(
+        ports, asked, ranges, there, seen=seen, table=table, is_wanted=restore_deleted
+    )
     what = reopening(
         new_id(),
         spec,
@@ -167,6 +170,7 @@ def prepare(
         table=table,
         ranges=ranges,
         what=replace(what, restored=gone),
+        had=had,
         gone=gone,
         deletions=deletions,
     )
@@ -270,35 +274,41 @@ def _refuse_missing(
     seen: PartitionSnapshot,
     table: str,
     is_wanted: bool,
-) -> tuple[int, tuple[Event, ...]]:
-    """Return how many rows are gone from the table, such as for an erasure request, and the decisions that record it.
+) -> tuple[int, int, tuple[Event, ...]]:
+    """Return how many rows there were, how many of them are gone from the table, such as for an erasure request, and the
+    decisions that record it.
 
     Refuse to bring them back unless that `is_wanted`, and to read a part of a range that lacks rows: how many it had is
     not known.
     """
-    gone, places, pipeline = 0, [asked.range], ranges[0].pipeline if ranges else ""
+    before, gone, places, pipeline = 0, 0, [asked.range], ranges[0].pipeline if ranges else ""
     is_known = all(item.state is RangeState.COMMITTED or not item.generation for item in ranges)
     receipts = () if is_known else known_receipts(ports, table, pipeline, RECEIPT)
     for item in ranges:
         committed = item.accounting if item.state is RangeState.COMMITTED else None
         had = committed.visible if committed else rows_before(item, receipts).span
+        before += had
         if (missing := had - there.within(item.range).span) > 0:
             gone += missing
             places.append(item.range)
     whole = Slice(asked.stream, OffsetRange(min(at.start for at in places), max(at.end for at in places)))
     if not gone:
-        return 0, ()
+        return before, 0, ()
     deletions = _deletions(ports, table, ranges)
     if is_wanted and whole == asked:
-        return gone, deletions
+        return before, gone, deletions
     again = f"To have them again: {remedies.reopen(pipeline, whole, switches=('restore_deleted',))}"
     if whole.range.start < seen.log_start:
         again = f"Kafka has the records below {seen.log_start} no more, so none of it can be read again"
-    on_purpose = (
-        f"They are recorded as deleted on purpose ({'; '.join(map(told, deletions))}): who restores them undoes that"
-        if deletions
-        else f"If they were deleted on purpose, leave it so, recorded by {remedies.accept_deletes(pipeline, whole)}"
-    )
+    if deletions:
+        on_purpose = (
+            f"They are recorded as deleted on purpose ({'; '.join(map(told, deletions))}), which would be undone"
+        )
+    else:
+        open_ = [item.slice for item in ranges if item.state not in RESOLVED]
+        first = f"by {remedies.skip(pipeline, open_[0])}, and " if open_ else ""
+        on_purpose = f"If they were deleted on purpose, leave it so, {first}recorded by "
+        on_purpose += str(remedies.accept_deletes(pipeline, whole))
     raise StateError(
         f"{count(gone, 'row that landed is', 'rows that landed are')} gone from {whole} in the table, and would come "
         f"back: it is read again as a whole. Nothing was reopened. {on_purpose}. {again}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -22,6 +22,8 @@ from airflow_kafka_lake.core.ledger.records import (
     StreamRecord,
     WaveRecord,
 )
+from airflow_kafka_lake.core.ledger.reopening import RECEIPT as REOPENED
+from airflow_kafka_lake.core.ledger.reopening import rows_before
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
@@ -146,11 +148,32 @@ class AuditInputs:
     @property
     def committed(self) -> tuple[RangeRecord, ...]:
         """The ranges that were COMMITTED all the while: their rows are in the lake."""
+        return self._always(RangeState.COMMITTED)
+
+    @property
+    def kept(self) -> tuple[RangeRecord, ...]:
+        """The ranges that were SKIPPED all the while after they were reopened, with the rows of the reading before: the
+        skip has left these in the lake."""
+        receipts = [row for table in self.tables for row in table.receipts if row.kind == REOPENED]
+        found = ((item, rows_before(item, receipts)) for item in self._always(RangeState.SKIPPED) if item.generation)
+        return tuple(
+            replace(
+                item,
+                rows=rows.span,
+                first_offset=rows.first,
+                last_offset=rows.last,
+                accounting=Accounting(visible=rows.span, skipped=item.range.span - rows.span),
+            )
+            for item, rows in found
+            if rows
+        )
+
+    def _always(self, state: RangeState) -> tuple[RangeRecord, ...]:
         still = {item.id: (item.state, item.range, item.generation) for item in self.ledger.ranges}
         return tuple(
             item
             for item in self.before.ranges
-            if item.state is RangeState.COMMITTED and still.get(item.id) == (item.state, item.range, item.generation)
+            if item.state is state and still.get(item.id) == (item.state, item.range, item.generation)
         )
 
     @property
@@ -412,6 +435,7 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
     unreadable = inputs.unreadable
     deletions = inputs.deletions
     committed = by_stream(item for item in inputs.committed if item.wave not in unreadable)
+    kept = by_stream(item for item in inputs.kept if item.wave not in unreadable)
     for stream in sorted(seen.keys() | ranges.keys()):
         attempt_rows = seen.get(stream, [])
         rows = RangeSet.union(item.offsets for item in attempt_rows)
@@ -419,6 +443,8 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
         for item in committed.get(stream, ()):
             yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs))
             yield from _check_replaced(item, attempt_rows, commit_check)
+        for item in kept.get(stream, ()):
+            yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs))
         yield from _check_unplanned(stream, attempt_rows, ranges.get(stream, []), commit_check)
 
 

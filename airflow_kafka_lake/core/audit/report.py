@@ -385,6 +385,7 @@ def audited_streams(
     """Yield the numbers and problems of each stream in scope."""
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
     landed, graph = {item.id for item in inputs.committed}, Graph(segments)
+    kept = {item.id: item for item in inputs.kept}
     ranges = by_stream(i for i in inputs.before.ranges if i.state is not RangeState.COMMITTED or i.id in landed)
     problems = grouped((finding.stream, finding.message) for finding in findings)
     for stream in inputs.before.streams:
@@ -395,7 +396,7 @@ def audited_streams(
         attempt_rows = [] if unread else seen.get(key, [])
         rows = None if unread else RangeSet.union(item.offsets for item in attempt_rows)
         resolved = [item for item in mine if item.state in RESOLVED]
-        accounting, missing, deleted = _audited(resolved, rows, deletions)
+        accounting, missing, deleted = _audited((kept.get(item.id, item) for item in resolved), rows, deletions)
         total, bounds = sum(item.offsets.span + item.duplicates for item in attempt_rows), observed.bounds.get(key)
         yield AuditedStream(
             record=stream,
@@ -422,10 +423,10 @@ def _audited(
     """
     sums, missing, deleted = Accounting(), 0, 0
     for item in resolved:
-        if item.state is RangeState.SKIPPED:
+        recorded = item.accounting or Accounting()
+        if item.state is RangeState.SKIPPED and not recorded.visible:
             sums += Accounting(skipped=item.range.span)
             continue
-        recorded = item.accounting or Accounting()
         inside = NOTHING if rows is None else rows.within(item.range)
         there = recorded.visible if rows is None else min(recorded.visible, inside.span)
         gone = recorded.visible - there

@@ -288,11 +288,12 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> Ra
 def restored_rows(item: RangeRecord, gone: RangeSet) -> RangeDecision:
     """Return the hold of a second read that brings rows back which were deleted since it was decided."""
     again = remedies.reopen(item.pipeline, item.slice, switches=("restore_deleted",))
-    ways = (again, remedies.skip(item.pipeline, item.slice))
+    record = remedies.accept_deletes(item.pipeline, item.slice)
+    ways = (again, remedies.skip(item.pipeline, item.slice), record)
     reason = (
         f"{count(gone.span, 'row is', 'rows are')} gone from the lake since it was decided to read this again, "
         f"{_named(gone)}, and would come back. The lake stays as it is. To have them back: {ways[0]}; to leave all "
-        f"rows there as they are: {ways[1]}"
+        f"rows there as they are: {ways[1]}, then {record}"
     )
     return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
 

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.ledger.waves import RESOLVED
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped, summed
 
 RECEIPT = "deleted"
@@ -173,7 +173,7 @@ class AcceptDeletes(Write[None]):
         return WriteScope(pipeline=self.pipeline, streams={item.stream for item in self.ranges}, ranges=ids)
 
     def decide(self, records: Records) -> Change[None]:
-        now = {_reading(item) for item in records.ranges if item.state is RangeState.COMMITTED}
+        now = {_reading(item) for item in records.ranges if item.state in RESOLVED}
         if now != set(map(_reading, self.ranges)):
             raise ConcurrentError("These offsets were decided about meanwhile. Nothing was recorded; repeat the call.")
         rows = summed((str(row.stream), row.rows) for _, row in self.receipts)

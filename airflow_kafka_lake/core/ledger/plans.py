@@ -139,7 +139,8 @@ class RecordPlan(Write[None]):
             actor=self.actor,
             detail=detail | ({} if self.reason is None else {"reason": self.reason}),
         )
-        told = _numbers(plan) if self.reason is None else f"{_numbers(plan)}: {self.reason}"
+        numbers = "; ".join((_numbers(plan), *plan.notes))
+        told = numbers if self.reason is None else f"{numbers}: {self.reason}"
         return Change(
             result=None,
             edits=(

@@ -181,6 +181,11 @@ class StreamStatus(ObservedPartition):
         return lag(max(self.record.watermark, self.bounds.log_start), self.readable_end, self.record.covered)
 
     @property
+    def is_passable(self) -> bool:
+        """Whether the next advance moves its watermark over offsets that have landed."""
+        return self.record.covered.unbroken_end(self.record.watermark) > self.record.watermark
+
+    @property
     def hold(self) -> int | None:
         """The first offset that the watermark waits for."""
         return first_held(self.record.watermark, (item.range for item in self.ranges))
@@ -226,8 +231,8 @@ class StreamStatus(ObservedPartition):
             return StreamState.GONE if self.is_gone and not self.ranges else StreamState.UNKNOWN
         if self.running:
             return StreamState.RUNNING
-        if self.lag or self.planned or self.record.covered.unbroken_end(self.record.watermark) > self.record.watermark:
-            return StreamState.BEHIND  # also while the watermark has not moved over what landed
+        if self.lag or self.planned or self.is_passable:
+            return StreamState.BEHIND
         return StreamState.WAITING if self.waits else StreamState.UP_TO_DATE
 
     @property

@@ -182,7 +182,7 @@ def test_audit_says_how_much_it_is_not_about(capsys: pytest.CaptureFixture[str])
     world.retain_from(3)
     world.run()
     show_audit(Output(as_json=False), pipeline_audit.audit(world.worker(), world.spec))
-    assert "offsets not landed, and not audited: 3 held; see kafka-lake status orders" in capsys.readouterr().out
+    assert "offsets seen, not landed, and not audited: 3 held; see kafka-lake status orders" in capsys.readouterr().out
 
 
 def test_worker_without_a_sign_of_life_is_said_to_be_silent(busy: World) -> None:

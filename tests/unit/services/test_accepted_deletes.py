@@ -452,18 +452,43 @@ def test_rows_deleted_since_a_reopen_do_not_come_back_by_its_run(landed: World) 
 
 
 def test_rows_deleted_since_a_reopen_stay_deleted_once_it_is_skipped(landed: World) -> None:
-    """The command that the hold names leaves all other rows as they are, and a later reopen still asks."""
+    """The commands that the hold names leave all other rows as they are, and record it; a later reopen still asks."""
     landed.reopen(0, 5)
     delete(landed, 2)
     _, reason = held(landed)
-    assert "kafka-lake skip orders --topic orders --partition 0 --from 0 --to 5 --reason TEXT" in reason
+    scope = "orders --topic orders --partition 0 --from 0 --to 5 --reason TEXT"
+    assert f"kafka-lake skip {scope}, then kafka-lake accept-deletes {scope}" in reason
+    with pytest.raises(StateError, match=f"leave it so, by kafka-lake skip {scope}, and recorded by .* {scope}"):
+        landed.reopen(0, 5, accept_fewer=True)
     part, worker = OffsetRange(0, 5), landed.worker()
     decisions.skip(worker, "orders", landed.stream(), part, reason="erased", acknowledge_order=False)
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
+    assert accepted(landed, part) == 1
     assert (landed.offsets(), audited(landed)["ok"]) == ([0, 1, 3, 5, 6, 7, 8, 9], True)
     with pytest.raises(StateError, match="1 row that landed is gone from orders/0 0-5 in the table"):
         landed.reopen(0, 5)
+
+
+def test_rows_that_a_skip_has_left_in_the_lake_are_audited_for_ever(landed: World) -> None:
+    """Those of a reopened slice: they are visible, one that goes is missing, and a rebuilt ledger knows them too."""
+    landed.reopen(0, 5)
+    part, worker = OffsetRange(0, 5), landed.worker()
+    decisions.skip(worker, "orders", landed.stream(), part, reason="not now", acknowledge_order=False)
+    document = audited(landed)
+    (stream,) = document["streams"]
+    assert (document["ok"], stream["accounting"]["visible"]) == (True, 9)
+    assert stream["accounting"]["skipped"] == 1, "the marker, which has no row"
+    delete(landed, 0, 3)
+    document = audited(landed)
+    assert (document["ok"], document["totals"]["missing"]) == (False, 2)
+    assert [item["offsets"] for item in document["findings"] if item["kind"] == "lost"] == [[[0, 1], [3, 5]]]
+    assert accepted(landed) == 2
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
+    delete(landed, 1)
+    landed.lose_ledger("2" * 32)
+    rebuild(landed.worker(), landed.spec)
+    assert audited(landed)["totals"]["missing"] > 0
 
 
 def test_rows_deleted_since_a_reopen_do_not_come_back_by_a_rebuilt_ledger(landed: World) -> None:

@@ -414,7 +414,7 @@ def test_skip_says_how_many_of_the_asked_for_have_landed() -> None:
     world.plan()
     period = Selection(topic="orders", partitions=frozenset({0}), start=1, end=7)
     skip = SkipAction(selection=period, reason="poison")
-    words = "4 offsets of orders/0 1-7; 2 of them are in the table, or skipped before"
+    words = "4 offsets of orders/0 1-7; 2 others there are in the table, or skipped before"
     assert skip.preview(world.worker(), world.spec).lines[0].startswith(f"would skip {words}")
     assert skip.apply(world.worker(), world.spec).lines[0] == f"skipped {words}"
 

@@ -242,7 +242,7 @@ def test_dry_run_of_a_skip_says_what_kafka_has_and_who_is_at_work(world: World, 
 
     with suppress(KafkaLakeError):
         world.ingest(wave, world.worker(Before("runner.stage", look)))
-    assert "Kafka still has what was written from 2 on, which a run could read" in str(lines[0])
+    assert "Kafka still has 2-5, which a run could read" in str(lines[0])
     assert f"refused while a worker is on {wave}" in str(lines[0])
     world.retain_from(5)
     assert "Kafka has none of them any more" in str(action.preview(world.worker(), world.spec).lines[0])
