@@ -275,8 +275,8 @@ def _refuse_missing(
     table: str,
     is_wanted: bool,
 ) -> tuple[int, int, tuple[Event, ...]]:
-    """Return how many rows there were, how many of them are gone from the table, such as for an erasure request, and the
-    decisions that record it.
+    """Return how many rows there were, how many of them are gone from the table, such as for an erasure request, and
+    the decisions that record it.
 
     Refuse to bring them back unless that `is_wanted`, and to read a part of a range that lacks rows: how many it had is
     not known.
