@@ -91,7 +91,7 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
 def explain(arguments: argparse.Namespace, _: Output) -> Result:
     """Tell the meaning of an error, and its exit code, or of a state of offsets."""
     known, name = kinds(), arguments.error
-    if means := MEANINGS.get("committed" if name == "landed" else name):
+    if means := MEANINGS.get("committed" if name == "landed" else name.lower()):
         return Result(document={"word": name, "means": means}, lines=[f"{name}: {means}", GLOSSARY])
     if name not in known:
         near = nearest(name, [*known, *MEANINGS]) or "."

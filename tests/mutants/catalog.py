@@ -826,6 +826,42 @@ MUTANTS: tuple[Mutant, ...] = (
         red=("tests/unit/services/test_reopening.py::test_slice_is_read_again_and_replaced_in_one_commit",),
     ),
     Mutant(
+        name="bring-deleted-rows-back",
+        law="fine print: reopen",
+        guard="Rows that were deleted since a reopen do not come back without a person's word.",
+        module="airflow_kafka_lake.services.attempt_audit",
+        function="refuse_replacing",
+        old="(rows_before(item, receipts) - before) & after",
+        new="NOTHING",
+        red=(
+            "tests/unit/services/test_accepted_deletes.py::test_rows_deleted_since_a_reopen_do_not_come_back_by_its_run",
+        ),
+    ),
+    Mutant(
+        name="replace-other-rows-than-were-compared",
+        law="fine print: reopen",
+        guard="The commit replaces the very rows that the new ones were compared with.",
+        module="airflow_kafka_lake.services.publishing",
+        function="publish",
+        old="rows_replaced(ports, claim, Heartbeat(ports, claim.key, watch)) != proven.replaces",
+        new="False",
+        red=(
+            "tests/unit/services/test_accepted_deletes.py::test_rows_deleted_while_their_range_is_read_again_do_not_come_back[table.add_receipts]",
+        ),
+    ),
+    Mutant(
+        name="audit-no-rows-that-a-skip-has-left",
+        law="fine print: reopen",
+        guard="Rows of a reopened slice that was skipped are audited as before.",
+        module="airflow_kafka_lake.core.audit.check",
+        function="_check_streams",
+        old="kept.get(stream, ())",
+        new="()",
+        red=(
+            "tests/unit/services/test_accepted_deletes.py::test_rows_that_a_skip_has_left_in_the_lake_are_audited_for_ever",
+        ),
+    ),
+    Mutant(
         name="take-before-our-fence-commit",
         law="fine print: unknown fence commit",
         guard="After a fence commit without an answer, the decision waits until that very commit is seen on main.",
