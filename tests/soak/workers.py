@@ -21,7 +21,8 @@ import psutil
 from tests.soak.place import Place
 
 RUN_SECONDS = 1200
-DRIVER = "airflow_kafka_lake.DriverGateway"
+DRIVERS = ("airflow_kafka_lake.DriverGateway", "deploy.SparkSubmit")
+"""The main classes of drivers on this machine, and of those that talk to a cluster."""
 LAST_FORM = "Its last words are below"
 
 
@@ -145,7 +146,7 @@ def _document(out: Path) -> Mapping[str, Any]:
 
 def driver_below(pid: int) -> psutil.Process | None:
     """Return the Java process of a Spark driver among a process's descendants."""
-    return next(iter(_java_below(pid, DRIVER)), None)
+    return next((found for name in DRIVERS for found in _java_below(pid, name)), None)
 
 
 def _java_below(pid: int, word: str) -> Iterator[psutil.Process]:
