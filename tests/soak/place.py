@@ -34,7 +34,7 @@ class Place:
 
     starts, flags = "Kafka and PostgreSQL", ""
     impossible: frozenset[str] = frozenset(
-        {"executor-kill", "spark-worker-kill", "spark-master-kill", "lake-kill", "store-cut"}
+        {"cluster-driver-kill", "executor-kill", "spark-worker-kill", "spark-master-kill", "lake-kill", "store-cut"}
     )
     """Names of the faults that hit what this place does not have."""
     commits: tuple[tuple[bytes, ...], ...] = ((b"UPDATE iceberg_tables", b"COMMIT"), (b"UPDATE iceberg_tables",))
