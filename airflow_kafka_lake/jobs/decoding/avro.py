@@ -207,17 +207,18 @@ class Resolution:
             self.is_plain &= writer.logical == reader.logical
             if reader.logical and reader.logical[0] == "decimal" and reader.logical[1] > MOST_DIGITS:
                 self.is_plain = False
-            return _checked(raw, convert, _as_json if is_json else None)
+            raw = _checked(raw, convert)
+            return _checked(raw, _as_json) if is_json else raw
         if writer.name:
             self.is_plain &= writer.name in {reader.name, *reader.aliases}
         if reader.kind == "enum" and writer.symbols != reader.symbols:
-            return _checked(raw, _symbol_of(reader), None)
+            return _checked(raw, _symbol_of(reader))
         if writer.kind != reader.kind and {writer.kind, reader.kind} == {"string", "bytes"}:
             raw = _RAW[reader.kind](reader)
         elif reader.kind in {"float", "double"} and writer.kind in {"int", "long"}:
-            raw = _checked(raw, _exact(reader.kind), None)
+            raw = _checked(raw, _exact(reader.kind))
             self.is_plain &= (writer.kind, reader.kind) == ("int", "double")
-        return _checked(raw, _as_json, None) if is_json else raw
+        return _checked(raw, _as_json) if is_json else raw
 
     def _skip(self, node: Node) -> Read:
         if node.kind == "record":
@@ -336,23 +337,12 @@ def _list(read: Read) -> Read:
 
 
 def _map(read: Read) -> Read:
-    def all_of(data: Bytes) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-
-        def entry() -> None:
-            key = _text(data)
-            found[key] = read(data)
-
-        data.blocks(entry)
-        return found
-
-    return all_of
+    entries = _list(lambda data: (_text(data), read(data)))
+    return lambda data: dict(entries(data))
 
 
-def _checked(read: Read, convert: Callable[[Any], Any], further: Callable[[Any], Any] | None) -> Read:
-    if further is None:
-        return lambda data: convert(read(data))
-    return lambda data: further(convert(read(data)))
+def _checked(read: Read, convert: Callable[[Any], Any]) -> Read:
+    return lambda data: convert(read(data))
 
 
 def _bytes(data: Bytes) -> bytes:

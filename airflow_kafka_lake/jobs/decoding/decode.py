@@ -293,6 +293,14 @@ class _Framed(_Part):
     def payload(self) -> Column:
         return f.expr(f"substring(value, {_FRAME_BYTES + 1})")
 
+    @property
+    def _why(self) -> str:
+        return f"{self.value}_why"
+
+    @property
+    def _slow(self) -> str:
+        return f"{self.value}_slow"
+
     def is_known(self) -> Column:
         return f.col(self.id).isin([number for number, _ in self.decoder.writers])
 
@@ -372,18 +380,6 @@ class _Avro(_Framed):
         return [t.StructField(name, kind) for name, kind in avro_schema.column_types(row)]
 
     @property
-    def _native(self) -> str:
-        return f"{self.value}_native"
-
-    @property
-    def _why(self) -> str:
-        return f"{self.value}_why"
-
-    @property
-    def _slow(self) -> str:
-        return f"{self.value}_slow"
-
-    @property
     def _needs_python(self) -> bool:
         return len(self._plain) < len(self.decoder.writers)
 
@@ -393,8 +389,9 @@ class _Avro(_Framed):
         row = f.lit(None)
         why = f.lit(None).cast("string")
         if self._plain:
-            steps.append([self._read().alias(self._native)])
-            native = f.col(self._native)
+            name = f"{self.value}_native"
+            steps.append([self._read().alias(name)])
+            native = f.col(name)
             why = f.when(is_native, self._flaw(native))
             fields = [
                 _landed(item, reach(native)).alias(name)
@@ -568,18 +565,16 @@ class _Protobuf(_Framed):
         return list(self._type.fields)
 
     def steps(self) -> list[list[Column]]:
-
         number = f.when(self.is_known(), f.col(self.id))
-        read = self.in_python(protobuf.reader(self.decoder), number)
-        slow = f"{self.value}_slow"
+        read, slow = self.in_python(protobuf.reader(self.decoder), number), f.col(self._slow)
         return [
             [self.schema_id().alias(self.id)],
-            [read.alias(slow)],
-            [f.col(slow).getField(_ROW).alias(self.value), f.col(slow).getField("why").alias(f"{self.value}_why")],
+            [read.alias(self._slow)],
+            [slow.getField(_ROW).alias(self.value), slow.getField("why").alias(self._why)],
         ]
 
     def cause(self) -> Column:
-        return f.col(f"{self.value}_why")
+        return f.col(self._why)
 
 
 def _part(spark: SparkSession, number: int, decoder: Decoder) -> _Part:

@@ -303,8 +303,6 @@ def _one(written: Any, field: Any, value: Any, above: tuple[str, ...]) -> Any:
         value = _converted(written, field, value)
     if isinstance(_SCALARS[to], t.DecimalType):
         return Decimal(value)
-    if to == "string" and not isinstance(value, str):  # the language before proto3 asks for no UTF-8
-        raise Unfit("the text is not UTF-8")
     return bytes(value) if isinstance(value, bytes) else value
 
 
