@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -196,7 +196,10 @@ class DeepCheck:
             )
             found += _run(ports, job)
         slices = [item for items in by_table.values() for item in items]
-        _require_same_topics(ports, slices)
+        read = {(item.stream.topic, item.stream.topic_id) for item in slices}
+        for topic, reason in changed_topics(ports, read).items():
+            told = f"{reason}, while it was compared: what was found means nothing. Audit again"
+            raise IdentityError(told, topic=topic)
         return Deep(
             comparison=found,
             streams=_compared(slices, left_out),
@@ -270,12 +273,6 @@ def _bytes_per_offset(inputs: AuditInputs, scope: StreamScope) -> float | None:
     weighed = [item for item in inputs.committed if item.stream in scope and item.estimated_bytes]
     spans = sum(item.range.span for item in weighed)
     return sum(item.estimated_bytes for item in weighed) / spans if spans else None
-
-
-def _require_same_topics(ports: Ports, slices: Sequence[Slice]) -> None:
-    changed = changed_topics(ports, {(item.stream.topic, item.stream.topic_id) for item in slices})
-    for topic, reason in changed.items():
-        raise IdentityError(f"{reason}, while it was compared: what was found means nothing. Audit again", topic=topic)
 
 
 def _compared(slices: Iterable[Slice], left_out: Mapping[Stream, tuple[RangeSet, str]]) -> tuple[ComparedStream, ...]:

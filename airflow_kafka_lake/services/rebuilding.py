@@ -134,9 +134,8 @@ def _restore(
     moments = {name: found.commits[-1].snapshot if found.commits else None for name, found in before.items()}
     if all(ports.lake.table(name).head().snapshot == snapshot for name, snapshot in moments.items()):
         _refuse(spec.name, compare(list(before.values()), known, now), accept_rollback)
-    readings = []
-    for table in tables:
-        readings += _read(ports, spec, known, table=table, token=token, before=before.get(table))
+    moved = (_read(ports, spec, known, table=table, token=token, before=before.get(table)) for table in tables)
+    readings = [reading for reading in moved if reading]
     if not readings and not known.streams:
         raise _nothing_there(spec.name, there)
     comparison = compare(readings, known, now)
@@ -245,7 +244,7 @@ def _read_unmoved(ports: Ports, spec: PipelineSpec, known: LedgerMemory, table: 
 
 def _read(
     ports: Ports, spec: PipelineSpec, known: LedgerMemory, *, table: str, token: Token, before: TableReading | None
-) -> list[TableReading]:
+) -> TableReading | None:
     """Move main of a table that has anything of ours, then read its history, rows and receipts.
 
     Rows are the ones read before where no other commit came in between.
@@ -257,7 +256,7 @@ def _read(
     theirs = {row.attempt for row in every_receipt if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token=token, seen=seen, theirs=theirs)
     if not owners:
-        return []
+        return None
     commits = lake.commits()
     is_as_read = before and before.owners.keys() == owners.keys() and commits[:-1] == before.commits
     attempt_rows = before.attempt_rows if before and is_as_read else lake.attempt_rows(sorted(owners))
@@ -265,17 +264,15 @@ def _read(
     now, owner = lake.head(), (ports.ledger.ledger_id(), spec.name)
     if now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in owners} != {owner}:
         raise overtaken_rebuild(spec.name)  # rows and receipts are of two moments
-    return [
-        TableReading(
-            table=table,
-            uuid=head.uuid,
-            owners=owners,
-            commits=commits,
-            ancestry=now.ancestry,
-            attempt_rows=attempt_rows,
-            receipts=receipts,
-        )
-    ]
+    return TableReading(
+        table=table,
+        uuid=head.uuid,
+        owners=owners,
+        commits=commits,
+        ancestry=now.ancestry,
+        attempt_rows=attempt_rows,
+        receipts=receipts,
+    )
 
 
 def _owned_without_receipts(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:
