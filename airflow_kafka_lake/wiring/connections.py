@@ -505,18 +505,15 @@ DEFAULT_REGISTRY = "schema_registry_default"
 class RegistryConnection:
     """Opens a schema registry; the type `http` is the HTTP provider's, and reused here."""
 
-    def __init__(
-        self, registry_conn_id: str = DEFAULT_REGISTRY, *, connection: ConnectionSettings | None = None
-    ) -> None:
+    def __init__(self, registry_conn_id: str = DEFAULT_REGISTRY) -> None:
         self.registry_conn_id = registry_conn_id
-        self._connection = connection
 
     @cached_property
     def settings(self) -> RegistrySettings:
         """The validated settings; ConnectionSettingsError names the fault."""
         from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
 
-        found = self._connection or get_connection(self.registry_conn_id, *REGISTRY_TYPES)
+        found = get_connection(self.registry_conn_id, *REGISTRY_TYPES)
         return RegistrySettings.parse(
             self.registry_conn_id,
             host=found.host,

@@ -85,10 +85,9 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import airflow_kafka_lake.cli.entry_point, airflow_kafka_lake.services.running
 from airflow_kafka_lake.core.errors import LibraryError
-from airflow_kafka_lake.wiring.connections import ConnectionSettings
 from airflow_kafka_lake.wiring.connections import RegistryConnection
 try:
-    RegistryConnection("r", connection=ConnectionSettings(conn_id="r", conn_type="http", host="h")).registry()
+    RegistryConnection("r").registry()
 except LibraryError as error:
     print(error.message)
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
@@ -10,19 +11,20 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.local.processes import LocalServerError
-from airflow_kafka_lake.wiring.connections import ConnectionSettings, RegistryConnection
+from airflow_kafka_lake.wiring.connections import RegistryConnection
 from tests.kit import local_registry
 from tests.kit.local_registry import LocalRegistry
 
 pytestmark = pytest.mark.nightly
 
 
-def test_what_is_registered_is_read_through_its_connection(schema_registry: LocalRegistry) -> None:
+def test_what_is_registered_is_read_through_its_connection(
+    schema_registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The connection that it names is one that our hook takes."""
     number = schema_registry.register("local-value", Format.AVRO, '"string"')
-    fields = schema_registry.connection
-    hook = RegistryConnection("r", connection=ConnectionSettings(conn_id="r", **fields))
-    opened = hook.registry()
+    monkeypatch.setenv("AIRFLOW_CONN_R", json.dumps(schema_registry.connection))
+    opened = RegistryConnection("r").registry()
     assert [item.id for item in opened.versions("local-value")] == [number]
     opened.close()
 
