@@ -363,12 +363,8 @@ class WaveSignals:
                 if is_sent():
                     self._task.kafka_lake_lineage = lineage_of(spec, wave)
         with never_failing("the link to the snapshot"):
-            self._link_snapshot(spec, record)
-
-    def _link_snapshot(self, spec: PipelineSpec, record: WaveRecord) -> None:
-        if record.snapshot is None:
-            return
-        template = LakeConnection(spec.lake_connection).settings.snapshot_url
-        if address := snapshot_page(template, record.table, record.snapshot):
-            _logger.info("snapshot %s: %s", record.snapshot, address)
-            show(self._task, SNAPSHOT, address)
+            if record.snapshot is not None:
+                template = LakeConnection(spec.lake_connection).settings.snapshot_url
+                if address := snapshot_page(template, record.table, record.snapshot):
+                    _logger.info("snapshot %s: %s", record.snapshot, address)
+                    show(self._task, SNAPSHOT, address)

@@ -64,9 +64,8 @@ def digest(*parts: object) -> str:
 
 def as_json(request: Request, made: CachedDocument) -> Response:
     """Answer with a document; with nothing but its version where the asker has this one already."""
-    if is_known(request, made.version):
-        return unchanged(made.version)
-    return Response(made.text, media_type="application/json", headers=named(made.version))
+    document = Response(made.text, media_type="application/json", headers=named(made.version))
+    return unchanged(request, made.version) or document
 
 
 def named(version: str) -> dict[str, str]:
@@ -74,14 +73,10 @@ def named(version: str) -> dict[str, str]:
     return {"ETag": f'"{version}"', "Cache-Control": "no-store"}
 
 
-def is_known(request: Request, version: str) -> bool:
-    """Return whether the asker has a version already."""
-    return f'"{version}"' in request.headers.get("if-none-match", "")
-
-
-def unchanged(version: str) -> Response:
-    """Answer that nothing has changed."""
-    return Response(status_code=304, headers=named(version))
+def unchanged(request: Request, version: str) -> Response | None:
+    """Answer that nothing has changed, where the asker has a version already; None where not."""
+    is_known = f'"{version}"' in request.headers.get("if-none-match", "")
+    return Response(status_code=304, headers=named(version)) if is_known else None
 
 
 def is_api(request: Request) -> bool:

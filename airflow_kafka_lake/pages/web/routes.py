@@ -33,7 +33,7 @@ from airflow_kafka_lake.pages.web.access import (
     unknown,
 )
 from airflow_kafka_lake.pages.web.actions import actions
-from airflow_kafka_lake.pages.web.answers import CachedDocument, as_json, digest, is_known, named, unchanged
+from airflow_kafka_lake.pages.web.answers import CachedDocument, as_json, digest, named, unchanged
 from airflow_kafka_lake.ports import OffsetSource
 from airflow_kafka_lake.services import reporting
 from airflow_kafka_lake.services.identity import known_spec
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
 Id = Annotated[str, Path(min_length=1, max_length=200)]
-DagId = Annotated[str, Path(min_length=1, max_length=250)]
-RunId = Annotated[str, Path(min_length=1, max_length=250)]
+AirflowId = Annotated[str, Path(min_length=1, max_length=250)]
 States = Annotated[list[WaveState] | None, Query()]
 Skip = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -145,9 +144,8 @@ _serve("/pipelines/{pipeline}/events", events)
 async def _page(asked: PageRequest, made: CachedDocument, visitor: Visitor) -> Response:
     """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
     version = digest(made.version, asked.user_id, visitor.may_decide, visitor.paused, __version__)
-    if is_known(asked.request, version):
-        return unchanged(version)
-    return HTMLResponse(await asked.run(lambda: made.page(visitor)), headers=named(version))
+    known = unchanged(asked.request, version)
+    return known or HTMLResponse(await asked.run(lambda: made.page(visitor)), headers=named(version))
 
 
 # All pipelines, and what belongs to none.
@@ -205,13 +203,13 @@ async def overview_page(asked: AskedDep) -> Response:
 
 
 @pages.get("/dags/{dag}")
-async def dag_page(asked: AskedDep, dag: DagId) -> Response:
+async def dag_page(asked: AskedDep, dag: AirflowId) -> Response:
     """Show the pipelines that a Dag has planned."""
     return await _page(asked, await _overview(asked, dag), asked.visitor())
 
 
 @pages.get("/dags/{dag}/runs/{run}")
-async def dry_run_page(asked: AskedDep, dag: DagId, run: RunId) -> Response:
+async def dry_run_page(asked: AskedDep, dag: AirflowId, run: AirflowId) -> Response:
     """Show the request of a dry run, and let Airflow carry it out, which checks the user's right when it is asked."""
     return HTMLResponse(pipeline.dry_run_page(asked.visitor(), dag, run))
 
