@@ -44,7 +44,7 @@ from airflow_kafka_lake.core.kafka.batches import (
     lost,
     unexplained,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.spark.job import Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.ports import NONE_KNOWN
@@ -307,7 +307,6 @@ def _uuid(topic_id: str) -> uuid.UUID:
 # Read the record batches of a Fetch answer; no key or value of a record is kept.
 
 _LAST_CODEC = 4
-_NOTHING = RangeSet()
 
 
 def opened(data: bytes) -> list[Any]:
@@ -382,7 +381,7 @@ def _facts(batch: Any, *, wanted: bool) -> Batch:
         damage=damage,
         overflowing=_offsets([item for item in decoded or [] if is_beyond_spark(item.timestamp)])
         if overflowing
-        else _NOTHING,
+        else NOTHING,
         latest_ms=batch.max_timestamp,
     )
 
@@ -553,7 +552,7 @@ class GapScan:
             self._give_up(f"offset {start} lies beyond the end of the log")
 
     def _give_up(self, seen: str) -> None:
-        self.found += unexplained(RangeSet(self._left.rest()), seen)
+        self.found += unexplained(RangeSet(self._left.upto()), seen)
 
 
 _RECONNECT_AFTER_MS = 1000

@@ -472,15 +472,10 @@ class KafkaGroupCommitter:
     """Commits offsets to a group without consumers; connects on first use."""
 
     def __init__(
-        self,
-        settings: KafkaSettings,
-        *,
-        clock: Clock,
-        timeout_seconds: float = 15.0,
-        connect: Callable[..., AdminClient] = AdminClient,
+        self, settings: KafkaSettings, *, clock: Clock, connect: Callable[..., AdminClient] = AdminClient
     ) -> None:
         self._clock = clock
-        self._source = KafkaOffsetSource(settings, clock=clock, timeout_seconds=timeout_seconds, connect=connect)
+        self._source = KafkaOffsetSource(settings, clock=clock, connect=connect)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key.topic for key in offsets}))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 
 
 class Control(StrEnum):
@@ -18,9 +19,6 @@ class Control(StrEnum):
     COMMIT = "commit"
     ABORT = "abort"
     OTHER = "other"
-
-
-_NOTHING = RangeSet()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class Batch:
     is_transactional: bool = False
     control: Control | None = None
     damage: str = ""
-    overflowing: RangeSet = _NOTHING
+    overflowing: RangeSet = NOTHING
     latest_ms: int = -1
 
     @property
@@ -67,19 +65,14 @@ class Pieces:
         """The first offset that is left."""
         return self._left[-1].start if self._left else None
 
-    def upto(self, end: int) -> Iterator[OffsetRange]:
-        """Take the offsets below `end`."""
+    def upto(self, end: int = sys.maxsize) -> Iterator[OffsetRange]:
+        """Take the offsets below `end`, or all that is left."""
         while self._left and self._left[-1].start < end:
             piece = self._left.pop()
             if piece.end > end:
                 self._left.append(OffsetRange(end, piece.end))
                 piece = OffsetRange(piece.start, end)
             yield piece
-
-    def rest(self) -> Iterator[OffsetRange]:
-        """Take all that is left."""
-        while self._left:
-            yield self._left.pop()
 
 
 def explain(
@@ -109,7 +102,7 @@ def explain(
             found += _in_batch(inside, batch, transaction)
     if end_known is not None:
         found += [_said(hole, Fate.COMPACTED, "no batch owns it") for hole in pieces.upto(end_known)]
-    found += [_said(rest, Fate.UNEXPLAINED, "beyond what Kafka returned") for rest in pieces.rest()]
+    found += [_said(rest, Fate.UNEXPLAINED, "beyond what Kafka returned") for rest in pieces.upto()]
     return tuple(joined(found))
 
 

@@ -348,16 +348,14 @@ class SegmentOrder:
         here = OffsetRange(segment.start, segment.start + 1)
         return blockers(self.graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
-    def waits(self, stream: Stream) -> list[tuple[str, Remedy | None]]:
-        """Return the blockers of each segment of a stream that may not start, down to range and reason, and the
+    def waits(self, stream: Stream) -> Iterator[tuple[str, Remedy | None]]:
+        """Yield the blockers of each segment of a stream that may not start, down to range and reason, and the
         decision that ends a wait for no range."""
-        found = []
         for segment in self.graph.of(stream):
             for blocker in self._blockers(segment):
                 why = f"{describe(blocker, self.pipeline)}{self.because(blocker)}"
                 decision = _acknowledging(blocker, self.pipeline) if blocker.lacks_acknowledgement else None
-                found.append((f"order: what lies from {segment.start} on waits: {why}", decision))
-        return found
+                yield f"order: what lies from {segment.start} on waits: {why}", decision
 
     def because(self, blocker: Blocker) -> str:
         """Name the ranges of a parent that are in the way."""

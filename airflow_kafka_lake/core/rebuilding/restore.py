@@ -28,7 +28,6 @@ from airflow_kafka_lake.core.ledger.changes import (
     state_without_planned,
 )
 from airflow_kafka_lake.core.ledger.decisions import skipped_range
-from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
 from airflow_kafka_lake.core.ledger.plans import version_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import (
@@ -73,7 +72,7 @@ def edits(
     reopened = set(what.reopened)
     missing = reopened - {item.id for item in ranges if item.state is RangeState.COMMITTED}
     if missing:
-        raise overtaken_rebuild(what.spec.name)
+        raise guards.overtaken_rebuild(what.spec.name)
     removed = set(reopened)
     kept: list[RangeRecord] = []
     cut: list[RangeRecord] = []
@@ -85,7 +84,7 @@ def edits(
             kept.append(item)
             continue
         if item.state is RangeState.COMMITTED:
-            raise overtaken_rebuild(what.spec.name)
+            raise guards.overtaken_rebuild(what.spec.name)
         removed.add(item.id)
         cut += (replace(item.piece(at), accounting=item.accounting and Accounting(skipped=at.span)) for at in left)
     kept += cut
@@ -204,7 +203,7 @@ def restoration(
     waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
     skips = _restored_skips(receipts, reopens)
-    streams = _restored_streams(spec, receipts, _origins(readings), {stream.key for stream in known.streams})
+    streams = tuple(_restored_streams(spec, receipts, _origins(readings), {item.key for item in known.streams}))
     reached = _ends(receipts)
     known_origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
     sent = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
@@ -313,22 +312,20 @@ def _origins(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
 
 def _restored_streams(
     spec: PipelineSpec, receipts: Sequence[ReceiptRow], origins: Mapping[Stream, int], known: AbstractSet[Stream]
-) -> tuple[StreamRow, ...]:
-    """Return the streams that the ledger lacks, at their origins and before their first version.
+) -> Iterator[StreamRow]:
+    """Yield the streams that the ledger lacks, at their origins and before their first version.
 
     Where the lake has no receipt of one, it is the smallest offset that any other receipt names.
     """
     ends = _ends(receipts)
     starts = merged(min, ((row.stream, row.range.start) for row in receipts if row.kind != "origin"))
-    found = []
     for key in sorted({*starts, *origins} - known):
         origin = origins[key] if key in origins else starts[key]
         end, epoch = ends.get(key, (origin, None))
         new = StreamRow(
             pipeline=spec.name, key=key, origin=origin, watermark=origin, version=0, end_seen=max(origin, end)
         )
-        found.append(replace(new, leader_epoch=epoch))
-    return tuple(found)
+        yield replace(new, leader_epoch=epoch)
 
 
 def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | None]]:
