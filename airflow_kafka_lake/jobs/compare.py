@@ -208,8 +208,6 @@ def compare(
     kafka: Mapping[str, str],
     *,
     progress: Callable[[str], object] = lambda _: None,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.monotonic,
 ) -> ContentComparison:
     """Compare every slice of the job; `kafka` holds Java client settings, `say` gets a sentence after each slice.
 
@@ -217,7 +215,7 @@ def compare(
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "16")
-    throughput = _Throughput(job.bytes_per_second, sleep, now)
+    throughput = _Throughput(job.bytes_per_second)
     parts = parts_of(job)
     table = _buckets(_lake(spark, job, parts), job.bucket).persist()
     read, wrong = NOTHING, list[tuple[str, int, int]]()
@@ -244,14 +242,13 @@ def compare(
 class _Throughput:
     """Waits between slices until the bytes read are no more than the rate allows."""
 
-    def __init__(self, rate: int | None, sleep: Callable[[float], None], now: Callable[[], float]) -> None:
-        self._rate, self._sleep, self._now = rate, sleep, now
-        self._begun = now()
+    def __init__(self, rate: int | None) -> None:
+        self._rate, self._begun = rate, time.monotonic()
 
     def after(self, size: int) -> None:
-        if self._rate is not None and (pause := self._begun + size / self._rate - self._now()) > 0:
-            self._sleep(pause)
-        self._begun = self._now()
+        if self._rate is not None and (pause := self._begun + size / self._rate - time.monotonic()) > 0:
+            time.sleep(pause)
+        self._begun = time.monotonic()
 
 
 def _compare_buckets(

@@ -106,7 +106,11 @@ class Deep:
     @property
     def lines(self) -> tuple[str, ...]:
         """The differences that are explained, and the offsets that could not be compared."""
-        left_out = (_left_out(item) for item in self.streams if item.left_out)
+        left_out = (
+            f"{item.stream}: {item.left_out.span:,} committed offsets could not be compared: {item.why}"
+            for item in self.streams
+            if item.left_out
+        )
         return (*map(_cleaned, self.cleaned), *map(_deleted, self.deleted), *left_out)
 
     def to_json(self) -> dict[str, Any]:
@@ -144,10 +148,6 @@ def _cleaned(item: ContentDifference) -> str:
 def _deleted(item: ContentDifference) -> str:
     have = count(item.offsets, "record has", "records have")
     return f"{item.stream}: {have} no row, the first at {item.first}: deleted on purpose"
-
-
-def _left_out(item: ComparedStream) -> str:
-    return f"{item.stream}: {item.left_out.span:,} committed offsets could not be compared: {item.why}"
 
 
 # Read committed offsets from Kafka again, where Kafka still has them, and compare them with the tables.

@@ -557,12 +557,8 @@ def _flaws(node: Node) -> list[Flaw]:
 class _Protobuf(_Framed):
     """Each value is read as the message that its writer's file has at its index, see `job.protobuf`."""
 
-    @cached_property
-    def _type(self) -> t.StructType:
-        return protobuf.struct_of(self.decoder)
-
     def fields(self) -> list[t.StructField]:
-        return list(self._type.fields)
+        return list(protobuf.struct_of(self.decoder).fields)
 
     def steps(self) -> list[list[Column]]:
         number = f.when(self.is_known(), f.col(self.id))

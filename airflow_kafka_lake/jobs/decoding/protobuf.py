@@ -13,7 +13,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -21,9 +21,8 @@ from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.ddl import DEEPEST
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.jobs.decoding.avro_schema import Unfit
+from airflow_kafka_lake.jobs.decoding.avro_schema import _EPOCH, Unfit
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = "google.protobuf.Timestamp"
 _WRAPPERS = frozenset(
     f"google.protobuf.{kind}Value"
