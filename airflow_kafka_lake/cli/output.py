@@ -6,7 +6,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -223,14 +223,9 @@ class Output:
         self._display = Display(self._err) if self._err.is_terminal else None
         self._lines = Lines(self.note)
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Show progress while the block runs (a bar on a terminal, lines elsewhere)."""
-        if self._display is None:
-            yield
-            return
-        with self._display:
-            yield
+    def working(self) -> AbstractContextManager[object]:
+        """Show progress while a block runs (a bar on a terminal, lines elsewhere)."""
+        return self._display or nullcontext()
 
     def progress(self, text: str) -> None:
         """Show the current step."""

@@ -44,12 +44,11 @@ MAX_MESSAGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgedRecords:
-    """One topic: digest of every visible record by `(partition, offset)`, and where aborted records are."""
+    """One topic: digest of every visible record by `(partition, offset)`."""
 
     topic: str
     partitions: int
     visible: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    aborted: set[tuple[int, int]] = field(default_factory=set)
 
 
 def digest(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
@@ -173,7 +172,6 @@ def _transactions(bootstrap: str, topic: AcknowledgedRecords) -> None:
         _produce(producer, topic, records, seen)
         if aborted:
             producer.abort_transaction(30)
-            topic.aborted.update(seen)
         else:
             producer.commit_transaction(30)
             topic.visible.update(seen)
@@ -322,7 +320,8 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
         demo = Demo(home, broker, topics)
         with seconds.of("airflow"):
             show.progress("starting Airflow")
-            airflow = stack.enter_context(LocalAirflow(dags_folder=demo.dags_folder, env=demo.environment))
+            shipped = Path(__file__).parent.parent / "example_dags"
+            airflow = stack.enter_context(LocalAirflow(dags_folder=shipped, env=demo.environment))
             airflow.unpause(DAG)
         with seconds.of("run"):
             dag_run = _run_dag(show, airflow)
@@ -365,11 +364,6 @@ class Demo:
         (home / "warehouse").mkdir()
         names = json.dumps([topic.topic for topic in topics])
         (self.pipelines / "demo.toml").write_text(PIPELINE.format(topics=names, table=TABLE))
-
-    @property
-    def dags_folder(self) -> Path:
-        """The example Dags as this package ships them."""
-        return Path(__file__).parent.parent / "example_dags"
 
     @property
     def environment(self) -> dict[str, str]:
