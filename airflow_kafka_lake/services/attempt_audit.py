@@ -254,10 +254,10 @@ def refuse_replacing(
     read = offsets_shown(staged.streams)
     verdicts = []
     for item in claim.ranges:
-        before = shown.get(item.stream, NOTHING).within(item.range)
-        after = read.get(item.stream, NOTHING).within(item.range)
         if not item.generation:
             continue
+        before = shown.get(item.stream, NOTHING).within(item.range)
+        after = read.get(item.stream, NOTHING).within(item.range)
         if gone := (rows_before(item, receipts) - before) & after:
             verdicts.append(restored_rows(item, gone))
         elif (lost := before - after) and not item.fewer_accepted:
