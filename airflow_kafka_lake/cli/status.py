@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import groupby
@@ -45,7 +44,7 @@ from airflow_kafka_lake.core.amounts import age, count, moment, span, word_of
 from airflow_kafka_lake.core.errors import TransientError, UsageError
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState
-from airflow_kafka_lake.core.offsets import grouped
+from airflow_kafka_lake.core.offsets import created_anew, grouped
 from airflow_kafka_lake.core.reports.attention import Need, silence_of
 from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.status import (
@@ -248,14 +247,14 @@ def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[T
     rest = groups_of([*(item for item in streams if item.key not in named), *report.new])
     groups = grouped(((group.topic, group.topic_id), group) for group in rest)
     topics = grouped((item.key[:2], item) for item in shown)
-    names = Counter(name for name, _ in {*topics, *groups})
+    anew = created_anew([*topics, *groups])
     for topic, mine in topics.items():
-        yield _topic(*topic, names)
+        yield _topic(*topic, anew)
         yield from _rows(mine, width)
         for group in groups.get(topic, ()):
             yield from _group(group, width)
     others = [group for group in rest if (group.topic, group.topic_id) not in topics]
-    yield from _other_topics(others, names, width)
+    yield from _other_topics(others, anew, width)
     if waits := sum(item.is_passable for item in streams):
         text = f"{count(waits, 'watermark waits', 'watermarks wait')} below offsets that have landed"
         yield from wrapped(f"{text}: {remedies.advance(report.pipeline)}, or the next run", width, indent="  ")
@@ -298,18 +297,18 @@ def _group(group: StreamGroup, width: int) -> Iterator[TextLine]:
     yield from wrapped(text, width, indent="    ", hanging="      ", style=STYLES[group.state])
 
 
-def _topic(name: str, topic_id: str, names: Mapping[str, int]) -> TextLine:
+def _topic(name: str, topic_id: str, anew: Collection[str]) -> TextLine:
     """Return the heading of a topic; of one that was created anew, with the id of the generation."""
-    return TextLine(f"  {name}, id {topic_id}" if names[name] > 1 else f"  {name}", BOLD)
+    return TextLine(f"  {name}, id {topic_id}" if name in anew else f"  {name}", BOLD)
 
 
-def _other_topics(groups: Sequence[StreamGroup], names: Mapping[str, int], width: int) -> Iterator[TextLine]:
+def _other_topics(groups: Sequence[StreamGroup], anew: Collection[str], width: int) -> Iterator[TextLine]:
     """Yield topics of which no stream has a line: one line for each, or for all of a state where there are many."""
     for state, several in groupby(groups, key=lambda item: item.state):
         same = list(several)
         if len(same) <= NEEDS:
             for group in same:
-                yield _topic(group.topic, group.topic_id, names)
+                yield _topic(group.topic, group.topic_id, anew)
                 yield from _group(group, width)
             continue
         total = sum(group.partitions for group in same)

@@ -22,8 +22,8 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 def some(items: Iterable[object], most: int, noun: str = "", *, by: str = ", ") -> str:
     """Return the first items, and how many more there are: "a, b and 3 more ranges"."""
-    every = [*map(str, items)]
-    rest, named = len(every) - most, by.join(every[:most])
+    every = [*items]
+    rest, named = len(every) - most, by.join(map(str, every[:most]))
     return named if rest <= 0 else f"{named} and {count(rest, f'more {noun}') if noun else f'{rest:,} more'}"
 
 

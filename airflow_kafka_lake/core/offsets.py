@@ -310,8 +310,13 @@ class Stream(NamedTuple):
 def names_of(streams: Iterable[Stream]) -> dict[Stream, str]:
     """Return the names of streams, with the topic's id where it was created anew."""
     known = set(streams)
-    generations = Counter(topic for topic, _ in {key[:2] for key in known})
-    return {key: f"{key} of {key.topic_id}" if generations[key.topic] > 1 else str(key) for key in known}
+    anew = created_anew(key[:2] for key in known)
+    return {key: f"{key} of {key.topic_id}" if key.topic in anew else str(key) for key in known}
+
+
+def created_anew(topics: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the names under which some topics, given with their ids, are several."""
+    return {name for name, ids in Counter(name for name, _ in set(topics)).items() if ids > 1}
 
 
 @dataclass(frozen=True, slots=True, order=True)

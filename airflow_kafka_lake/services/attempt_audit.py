@@ -224,11 +224,9 @@ def _in_groups(
 
 def _unexplained(item: RangeRecord, tally: Tally) -> RangeDecision:
     left = tally.unexplained
-    more = "" if left.range_count <= NAMED_RANGES else f" and {count(left.range_count - NAMED_RANGES, 'more range')}"
     seen = "; ".join(tally.seen)
-    named = left.named(NAMED_RANGES)
     offsets = count(left.span, "offset is", "offsets are")
-    message = f"{offsets} not explained: {named}{more}" + (f" ({seen})" if seen else "")
+    message = f"{offsets} not explained: {some(left, NAMED_RANGES, 'range')}" + (f" ({seen})" if seen else "")
     return held_by(item.id, UnexplainedError(message), left)
 
 

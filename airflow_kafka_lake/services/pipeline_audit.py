@@ -280,8 +280,8 @@ def accept_deletes(
         if item.damaged:
             raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
     seen = offsets_seen(inputs)
-    committed = [item for item in (*inputs.committed, *inputs.kept) if item.stream in scope]
-    found = tuple(unrecorded(committed, seen, inputs.deletions, asked))
+    landed = [item for item in inputs.landed if item.stream in scope]
+    found = tuple(unrecorded(landed, seen, inputs.deletions, asked))
     if not found:
         waiting = (item for item in inputs.ledger.ranges if item.state in UNRESOLVED and item.stream in scope)
         again = next((item.slice for item in waiting if item.generation), None)

@@ -854,9 +854,9 @@ MUTANTS: tuple[Mutant, ...] = (
         law="fine print: reopen",
         guard="Rows of a reopened slice that was skipped are audited as before.",
         module="airflow_kafka_lake.core.audit.check",
-        function="_check_streams",
-        old="kept.get(stream, ())",
-        new="()",
+        function="AuditInputs.landed",
+        old="(*self.committed, *self.kept)",
+        new="self.committed",
         red=(
             "tests/unit/services/test_accepted_deletes.py::test_rows_that_a_skip_has_left_in_the_lake_are_audited_for_ever",
         ),

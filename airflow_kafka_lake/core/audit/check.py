@@ -168,6 +168,11 @@ class AuditInputs:
             if rows
         )
 
+    @property
+    def landed(self) -> tuple[RangeRecord, ...]:
+        """Both: the ranges whose rows are to be in the lake."""
+        return (*self.committed, *self.kept)
+
     def _always(self, state: RangeState) -> tuple[RangeRecord, ...]:
         still = {item.id: (item.state, item.range, item.generation) for item in self.ledger.ranges}
         return tuple(
@@ -434,17 +439,15 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
     ranges = by_stream(inputs.ledger.ranges)
     unreadable = inputs.unreadable
     deletions = inputs.deletions
-    committed = by_stream(item for item in inputs.committed if item.wave not in unreadable)
-    kept = by_stream(item for item in inputs.kept if item.wave not in unreadable)
+    landed = by_stream(item for item in inputs.landed if item.wave not in unreadable)
     for stream in sorted(seen.keys() | ranges.keys()):
         attempt_rows = seen.get(stream, [])
         rows = RangeSet.union(item.offsets for item in attempt_rows)
         yield from _twice(stream, attempt_rows, rows)
-        for item in committed.get(stream, ()):
+        for item in landed.get(stream, ()):
             yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs))
-            yield from _check_replaced(item, attempt_rows, commit_check)
-        for item in kept.get(stream, ()):
-            yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs))
+            if item.state is RangeState.COMMITTED:
+                yield from _check_replaced(item, attempt_rows, commit_check)
         yield from _check_unplanned(stream, attempt_rows, ranges.get(stream, []), commit_check)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -279,7 +279,7 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> Ra
     ways = (remedies.reopen(item.pipeline, item.slice, switches=("accept_fewer",)), remedies.release(item.id))
     reason = (
         f"read again it has {count(after, 'row')}, the lake has {before:,}: {count(lost.span, 'offset')} would be "
-        f"gone, {_named(lost)}. The lake stays as it is. Accept the smaller result with: {ways[0]}; "
+        f"gone, {some(lost, NAMED, 'range')}. The lake stays as it is. Accept the smaller result with: {ways[0]}; "
         f"or bring the records back, then: {ways[1]}"
     )
     return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
@@ -292,15 +292,10 @@ def restored_rows(item: RangeRecord, gone: RangeSet) -> RangeDecision:
     ways = (again, remedies.skip(item.pipeline, item.slice), record)
     reason = (
         f"{count(gone.span, 'row is', 'rows are')} gone from the lake since it was decided to read this again, "
-        f"{_named(gone)}, and would come back. The lake stays as it is. To have them back: {ways[0]}; to leave all "
-        f"rows there as they are: {ways[1]}, then {record}"
+        f"{some(gone, NAMED, 'range')}, and would come back. The lake stays as it is. To have them back: {ways[0]}; "
+        f"to leave all rows there as they are: {ways[1]}, then {record}"
     )
     return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
-
-
-def _named(offsets: RangeSet) -> str:
-    more = f" and {count(offsets.range_count - NAMED, 'more range')}" if offsets.range_count > NAMED else ""
-    return f"{offsets.named(NAMED)}{more}"
 
 
 def _proposed(gone: OffsetRange) -> str:
