@@ -1,4 +1,7 @@
-"""The columns of JSON values as Spark's DDL writes them: read before any job, so that a mistake is found by `plan`."""
+"""The columns of decoded values: Spark's DDL of JSON values, and the changes of a table that is to hold some columns.
+
+Both are known before any job, so that a mistake is found by `plan`. Types are in the JSON form that Spark gives them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from airflow_kafka_lake.core.errors import RefusedError
 
 DEEPEST = 64
 """How many types may stand inside each other: readers of tables go through them by recursion."""
@@ -40,7 +45,7 @@ def columns(text: str) -> dict[str, Any]:
 
     `NOT NULL` and comments are read and left out: a field that a value lacks is null.
     """
-    return _struct(types(text))
+    return struct(types(text))
 
 
 def types(text: str) -> dict[str, Any]:
@@ -51,7 +56,8 @@ def types(text: str) -> dict[str, Any]:
     return found
 
 
-def _struct(of: Mapping[str, Any]) -> dict[str, Any]:
+def struct(of: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the struct of some fields, by name."""
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in of.items()]
     return {"type": "struct", "fields": fields}
 
@@ -136,7 +142,7 @@ class _Reader:
 
     def _holding(self, word: str, path: str, depth: int) -> dict[str, Any]:
         if word == "STRUCT":
-            return _struct(self.fields(f"{path}.", depth))
+            return struct(self.fields(f"{path}.", depth))
         if word == "ARRAY":
             return {"type": "array", "elementType": self._type(f"{path}[]", depth), "containsNull": True}
         if (key := self._type(f"{path}.key", depth)) != "string":
@@ -200,3 +206,85 @@ def _tokens(text: str) -> Iterator[_Token]:
             yield _Token(string, is_string=True)
         else:
             yield _Token(word or sign or other)
+
+
+# The changes of a table.
+
+_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+"""The types whose names in DDL are others than in JSON, from the narrowest to the widest."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def changes(table: Mapping[str, Any], wanted: Mapping[str, Any], whose: str) -> list[str]:
+    """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
+
+    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns. Each
+    clause is a commit of the table, so one adds all that is missing, and one widens.
+    """
+    found = list(_changes(table, wanted, "", whose))
+    added = ", ".join(f"{path} {ddl(kind)}" for path, kind, is_there in found if not is_there)
+    widened = ", ".join(f"{path} TYPE {ddl(kind)}" for path, kind, is_there in found if is_there)
+    return [f"ADD COLUMNS ({added})"] * bool(added) + [f"ALTER COLUMN {widened}"] * bool(widened)
+
+
+def _changes(there: Any, wanted: Any, path: str, whose: str) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the columns that are not as wanted: path, type, and whether there is one to widen."""
+    compound = _compound(wanted) if _compound(there) == _compound(wanted) else None
+    if compound == "struct":
+        known = {name.lower(): kind for name, kind in fields_of(there).items()}
+        for name, kind in fields_of(wanted).items():
+            here = f"{path}.{quoted(name)}".lstrip(".")
+            if name.lower() in known:
+                yield from _changes(known[name.lower()], kind, here, whose)
+            else:
+                yield here, kind, False
+    elif compound == "array":
+        yield from _changes(there["elementType"], wanted["elementType"], f"{path}.element", whose)
+    elif compound == "map" and there["keyType"] == wanted["keyType"]:  # Iceberg changes no type of a map's keys
+        yield from _changes(there["valueType"], wanted["valueType"], f"{path}.value", whose)
+    elif not _holds(there, wanted):
+        if not _holds(wanted, there):
+            raise RefusedError(
+                f"column {path.replace('`', '')} is {ddl(there)} in the table and {ddl(wanted)} in {whose}: a column "
+                "is widened, never changed into another type. Keep its type, land in another table, or drop the "
+                "column and decode the rows again"
+            )
+        yield path, wanted, True
+
+
+def fields_of(struct: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types of a struct's fields, by name."""
+    return {field["name"]: field["type"] for field in struct["fields"]}
+
+
+def _compound(kind: Any) -> str | None:
+    return kind["type"] if isinstance(kind, Mapping) else None
+
+
+def _holds(wide: Any, narrow: Any) -> bool:
+    """Return whether every value of one type is one of the other, by Iceberg's rules of promotion."""
+    if not isinstance(wide, str) or not isinstance(narrow, str):
+        return False
+    if (one := _DECIMAL.fullmatch(wide)) and (other := _DECIMAL.fullmatch(narrow)):
+        return one[2] == other[2] and int(one[1]) >= int(other[1])
+    if wide in _NAMES and narrow in _NAMES:
+        return [*_NAMES].index(wide) >= [*_NAMES].index(narrow)
+    return wide == narrow or (wide, narrow) == ("double", "float")
+
+
+def ddl(kind: Any) -> str:
+    """Return a type as DDL, its names quoted."""
+    match _compound(kind):
+        case "struct":
+            return f"struct<{', '.join(f'{quoted(name)}: {ddl(inner)}' for name, inner in fields_of(kind).items())}>"
+        case "array":
+            return f"array<{ddl(kind['elementType'])}>"
+        case "map":
+            return f"map<{ddl(kind['keyType'])}, {ddl(kind['valueType'])}>"
+    return _NAMES.get(kind, kind)
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it, whatever it holds."""
+    return f"`{name.replace('`', '``')}`"

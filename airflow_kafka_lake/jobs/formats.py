@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, refused_name
+from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, changes, quoted, refused_name
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART
 from airflow_kafka_lake.core.wire import PREFIX
@@ -36,10 +36,11 @@ METADATA_COLUMNS = frozenset(
 def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:
     """Add the columns that the table lacks; another job may do the same at the same time."""
     from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
 
     for turn in range(WIDEN_TRIES):
         try:
-            for change in changes(spark.table(table).schema, wanted, whose):
+            for change in changes(spark.table(table).schema.jsonValue(), StructType([*wanted]).jsonValue(), whose):
                 spark.sql(f"ALTER TABLE {table} {change}")
         except PySparkException:
             if turn + 1 == WIDEN_TRIES:
@@ -129,97 +130,8 @@ def _refused_struct(kind: StructType, depth: int) -> str | None:
     return None if kind.fields else "is a struct without fields"
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL takes it, whatever it holds."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def changes(table: StructType, wanted: Sequence[StructField], whose: str) -> list[str]:
-    """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
-
-    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns. Each
-    clause is a commit of the table, so one adds all that is missing, and one widens.
-    """
-    added: list[str] = []
-    widened: list[str] = []
-    for field in wanted:
-        for path, kind, is_there in _changes(field_of(table, field.name), field, quoted(field.name), whose):
-            if is_there:
-                widened.append(f"{path} TYPE {_ddl_of(kind)}")
-            else:
-                added.append(f"{path} {_ddl_of(kind)}")
-    return [f"ADD COLUMNS ({', '.join(added)})"] * bool(added) + [f"ALTER COLUMN {', '.join(widened)}"] * bool(widened)
-
-
 def field_of(table: StructType, name: str) -> StructField | None:
     return next((field for field in table.fields if field.name.lower() == name.lower()), None)
-
-
-def _changes(
-    there: StructField | None, wanted: StructField, path: str, whose: str
-) -> Iterator[tuple[str, DataType, bool]]:
-    """Yield the columns that are not as wanted: path, type, and whether there is one to widen."""
-    if there is None:
-        yield path, wanted.dataType, False
-    else:
-        yield from _type_changes(there.dataType, wanted.dataType, path, whose)
-
-
-def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> Iterator[tuple[str, DataType, bool]]:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(there, StructType) and isinstance(wanted, StructType):
-        for field in wanted.fields:
-            yield from _changes(field_of(there, field.name), field, f"{path}.{quoted(field.name)}", whose)
-    elif isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
-        yield from _type_changes(there.elementType, wanted.elementType, f"{path}.element", whose)
-    elif isinstance(there, MapType) and isinstance(wanted, MapType):
-        # Iceberg changes no type of a map's keys.
-        if there.keyType != wanted.keyType:
-            raise _unfit(path, there, wanted, whose)
-        yield from _type_changes(there.valueType, wanted.valueType, f"{path}.value", whose)
-    elif not _holds(there, wanted):
-        if not _holds(wanted, there):
-            raise _unfit(path, there, wanted, whose)
-        yield path, wanted, True
-
-
-def _holds(wide: DataType, narrow: DataType) -> bool:
-    """Return whether every value of one type is one of the other, by Iceberg's rules of promotion."""
-    from pyspark.sql import types as t
-
-    if wide == narrow:
-        return True
-    if isinstance(wide, t.DecimalType) and isinstance(narrow, t.DecimalType):
-        return wide.scale == narrow.scale and wide.precision >= narrow.precision
-    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-    if isinstance(wide, whole) and isinstance(narrow, whole):
-        return whole.index(type(wide)) >= whole.index(type(narrow))
-    return isinstance(wide, t.DoubleType) and isinstance(narrow, t.FloatType)
-
-
-def _ddl_of(kind: DataType) -> str:
-    """Return a type as DDL, its names quoted."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    match kind:
-        case StructType():
-            return f"struct<{', '.join(f'{quoted(item.name)}: {_ddl_of(item.dataType)}' for item in kind.fields)}>"
-        case ArrayType():
-            return f"array<{_ddl_of(kind.elementType)}>"
-        case MapType():
-            return f"map<{_ddl_of(kind.keyType)}, {_ddl_of(kind.valueType)}>"
-    text: str = kind.simpleString()
-    return text
-
-
-def _unfit(path: str, there: DataType, wanted: DataType, whose: str) -> RefusedError:
-    name = path.replace("`", "")
-    return RefusedError(
-        f"column {name} is {there.simpleString()} in the table and {wanted.simpleString()} in {whose}: a "
-        "column is widened, never changed into another type. Rename the field, land in another table, or drop the "
-        "column where it is not needed"
-    )
 
 
 def aligned(column: Column, there: DataType, wanted: DataType) -> Column:

@@ -34,7 +34,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.identity import check_table, existing_topics
 from airflow_kafka_lake.services.planning import plan, topics_of
-from airflow_kafka_lake.services.reading import decoders
+from airflow_kafka_lake.services.reading import decoders, unfit_columns
 
 Answer = str | tuple[str, str]
 """What a check has found; with a remedy it is a warning."""
@@ -240,6 +240,8 @@ class _Parts:
             self.proven[table] = self.ports.lake.table(table).head().is_proven
         except UnknownSubjectError:
             return "the first plan creates it"
+        if why := unfit_columns(self.ports, self.spec, table):
+            return f"values of {', '.join(topics)} would land as bytes alone", why
         return "it is there, fits, and no other pipeline owns it"
 
     def _store(self, table: str) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -76,6 +76,7 @@ from airflow_kafka_lake.ports import OffsetSource, Ports
 from airflow_kafka_lake.services.advance import flush, landed_in
 from airflow_kafka_lake.services.claims import host_clock, new_id
 from airflow_kafka_lake.services.identity import Problems, ask_about, check_table, moved, register_owner
+from airflow_kafka_lake.services.reading import unfit_columns
 
 # Observe topics and tables for a plan, and leave out the blocked ones (law L13).
 
@@ -238,7 +239,7 @@ def plan_after_others(
         except ConcurrentError as error:
             if not left:
                 raise
-            ports.progress(f"another planner was first: {error}")
+            ports.progress(f"planning again after another planner: {error.fault}")
     raise AssertionError("unreachable: the last try returns or raises")
 
 
@@ -284,7 +285,11 @@ def plan(
         transactions_state=transactions_state,
         hanging=hanging(decided, transactions, bounds),
         blocked=(*decided.blocked, *(misplaced := nothing_lands(facts, decided))),
-        notes=(*notes(facts, decided), *left_behind(facts, _sampled(ports, spec, behind_the_end(facts, decided)))),
+        notes=(
+            *notes(facts, decided),
+            *left_behind(facts, _sampled(ports, spec, behind_the_end(facts, decided))),
+            *_undecoded(ports, decided),
+        ),
     )
     if not dry_run and decided.changes_nothing and facts.seen.known and not misplaced:
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
@@ -294,6 +299,12 @@ def plan(
         return PlanResult(plan=decided, recorded=False)
     record(ports, decided, facts.seen, reason)
     return PlanResult(plan=decided, recorded=True)
+
+
+def _undecoded(ports: Ports, decided: Plan) -> Iterator[str]:
+    for table in sorted({wave.table for wave in decided.waves}):
+        if why := unfit_columns(ports, decided.spec, table):
+            yield f"values land in {table} as bytes alone, they are not decoded: {why}"
 
 
 def _look(ports: Ports, table: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.core.ddl import fields_of
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
@@ -26,7 +27,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import RangeSet, Stream
-from airflow_kafka_lake.core.spark.job import PositionColumns
+from airflow_kafka_lake.core.spark.job import LANDED, PositionColumns
 from airflow_kafka_lake.ports import Lake
 from tests.contracts.lake_worlds import (
     AT,
@@ -41,6 +42,7 @@ from tests.contracts.lake_worlds import (
     record,
     token,
 )
+from tests.kit.memory_lake.store import COLUMNS
 
 FOREIGN = ("foreign_lake", "rest_catalog")
 MINUTE = timedelta(minutes=1)
@@ -164,6 +166,12 @@ def test_missing_table_has_no_head(world: World) -> None:
     other = MemoryWorld().table if isinstance(world, MemoryWorld) else world.lake.table("raw.none")  # type: ignore[attr-defined]
     with pytest.raises(UnknownSubjectError, match="does not exist"):
         other.head()
+
+
+def test_head_has_the_columns_as_spark_reads_them(world: World) -> None:
+    """In the order in which jobs write them."""
+    columns = fields_of(world.table.head().columns)
+    assert (columns, tuple(columns)) == (COLUMNS, LANDED)
 
 
 def test_owner_is_recorded_in_a_commit_that_moves_main(world: World) -> None:

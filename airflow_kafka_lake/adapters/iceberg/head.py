@@ -11,6 +11,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, written_files_of
+from airflow_kafka_lake.adapters.iceberg.schema import in_spark
 from airflow_kafka_lake.core.ledger.records import Commit
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
@@ -46,6 +47,7 @@ def head_of(metadata: TableMetadata) -> TableHead:
         lines={key: item.line for key, item in newest.items() if item.line},
         ancestry=ancestry_of(metadata),
         decoded=decoded_of(metadata.refs),
+        columns=in_spark(metadata.schema().as_struct()),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -20,6 +21,7 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import (
     BinaryType,
+    FixedType,
     IcebergType,
     IntegerType,
     ListType,
@@ -31,6 +33,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from airflow_kafka_lake.core import ddl
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 FORMAT_VERSION = 2
@@ -128,6 +131,22 @@ def shape(kind: IcebergType) -> str:
     if isinstance(kind, MapType):
         return f"map<{shape(kind.key_type)}, {shape(kind.value_type)}>"
     return str(kind)
+
+
+def in_spark(kind: IcebergType) -> Any:
+    """Return a type as Spark reads it, in the JSON form that Spark gives it (Iceberg: Spark type conversion)."""
+    if isinstance(kind, StructType):
+        return ddl.struct({field.name: in_spark(field.field_type) for field in kind.fields})
+    if isinstance(kind, ListType):
+        return {"type": "array", "elementType": in_spark(kind.element_type)}
+    if isinstance(kind, MapType):
+        return {"type": "map", "keyType": in_spark(kind.key_type), "valueType": in_spark(kind.value_type)}
+    if isinstance(kind, FixedType):
+        return "binary"
+    return _IN_SPARK.get(text := str(kind), text.replace(" ", ""))
+
+
+_IN_SPARK = {"int": "integer", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
 
 
 def partition_spec(text: str, schema: Schema) -> PartitionSpec:

@@ -118,7 +118,7 @@ def taken_id(kind: str, name: str) -> StateError:
 
 def overtaken(what: str) -> ConcurrentError:
     """Return the refusal: another writer was first; nothing was recorded."""
-    return ConcurrentError(f"{what} Nothing was recorded; plan again to see what is left.")
+    return ConcurrentError(f"{what} Nothing was recorded.").mended_by("Plan again to see what is left.")
 
 
 def overtaken_rebuild(pipeline: str) -> ConcurrentError:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.avro.functions import from_avro
 
-from airflow_kafka_lake.core.ddl import DdlError
+from airflow_kafka_lake.core.ddl import DdlError, changes
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format, zigzag
 from airflow_kafka_lake.core.errors import RefusedError
@@ -40,7 +40,7 @@ from airflow_kafka_lake.jobs.decoding.quirks import (
     times,
     wrapped,
 )
-from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, mend, refused, widen
+from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, mend, refused, widen
 from airflow_kafka_lake.jobs.java import java_of
 
 PREFIX = "value_"
@@ -169,7 +169,7 @@ def _refuse_unfit(
             one, other = field.dataType.simpleString(), kind.simpleString()
             raise Unfit(f"column {name} is {one} in {decoder.name} and {other} in {whose}: land them in two tables")
     if there is not None:
-        changes(there, columns, decoder.name)
+        changes(there.jsonValue(), t.StructType(columns).jsonValue(), decoder.name)
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,8 @@ class _Json(_Part):
         strict = f.from_json(text, t.MapType(t.StringType(), t.StringType()), STRICT)
         in_field = misfit(text, read, self.schema, self.decoder.name)
         failed = (
-            f.when(~text.rlike(r"^[ \t\r\n]*\{"), f.lit("the value is not a JSON object"))
+            f.when(text.startswith("\ufeff"), f.lit("the value begins with a byte order mark, which is no JSON"))
+            .when(~text.rlike(r"^[ \t\r\n]*\{"), f.lit("the value is not a JSON object"))
             .when(no_json, f.lit("the value is not JSON"))
             .when(~alone(text), f.lit("the value has something behind its JSON object"))
             .when(strict.isNull(), f.lit("the value is not JSON: names and texts stand between double quotes"))

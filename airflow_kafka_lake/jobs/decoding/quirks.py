@@ -210,11 +210,13 @@ class _Misfit:
         mine, value = f.try_element_at(raw, f.lit(field.name)), read.getField(field.name)
         where = "$" + "".join(f"['{name}']" for name in path)
         said = f.schema_of_variant(f.try_variant_get(f.try_parse_json(self.whole), where, "variant"))
-        wrong = f.concat(
-            f.lit(f"field {'.'.join(path)}: "),
-            f.coalesce(f.substring(said, 1, 60), f.lit("another type")),
-            f.lit(f", where {self.name} says {field.dataType.simpleString()[:60]}"),
-        )
+        kind = field.dataType.simpleString()[:60]
+        beside = f.lit(f", where {self.name} says {kind}")
+        if kinds := _carriers(field.dataType):
+            # The field is as JSON has it, and its content is none: a text that is no date, or 1.5 for a whole number.
+            beside = f.when(said.rlike(f"^({kinds})$"), f.lit(f" that is no {kind} ({self.name})")).otherwise(beside)
+        found = f.coalesce(f.substring(said, 1, 60), f.lit("another type"))
+        wrong = f.concat(f.lit(f"field {'.'.join(path)}: "), found, beside)
         if isinstance(field.dataType, t.StructType):
             inner = self.of(mine, value, field.dataType, path)
             return f.when(mine.isNotNull() & ~mine.startswith("{"), wrong).when(mine.isNotNull(), inner)
@@ -225,6 +227,12 @@ class _Misfit:
             again = f.from_json(f.concat(f.lit('{"x":'), mine, f.lit("}")), alone, corrupt)
             return f.when(mine.isNotNull() & (value.isNull() | again.getField("c").isNotNull()), wrong)
         return f.when(mine.isNotNull() & value.isNull(), wrong)
+
+
+def _carriers(kind: t.DataType) -> str:
+    """Return a pattern of the types in which JSON may have values of a column's type."""
+    texts = ["STRING"] * isinstance(kind, t.DatetimeType | t.DecimalType | t.BinaryType)
+    return "|".join([*texts, *["BIGINT", "DOUBLE", "DECIMAL.*"] * isinstance(kind, t.NumericType | t.TimestampType)])
 
 
 def single(column: Column, kind: t.DataType) -> Column:

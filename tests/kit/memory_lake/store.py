@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
+from airflow_kafka_lake.core import ddl
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
@@ -29,6 +31,22 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceS
 from airflow_kafka_lake.core.spark.job import branch_of, decoded_of
 
 MAIN = "main"
+HEADERS = {"type": "array", "elementType": ddl.struct({"key": "string", "value": "binary"})}
+COLUMNS: dict[str, Any] = {
+    "key": "binary",
+    "value": "binary",
+    "headers": HEADERS,
+    "kafka_topic": "string",
+    "kafka_topic_id": "string",
+    "kafka_partition": "integer",
+    "kafka_offset": "long",
+    "kafka_timestamp": "timestamp",
+    "kafka_timestamp_type": "integer",
+    "kafka_timestamp_raw": "long",
+    "ingest_attempt": "string",
+}
+"""The columns of every landing table (docs: lake table)."""
+
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
 """What a job writes of a record: topic, topic id, partition, offset, key, value, headers, timestamp in ms."""
@@ -126,6 +144,7 @@ class Store:
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     now: Callable[[], datetime] = wall_clock
     spec: int = 0
+    columns: dict[str, Any] = field(default_factory=COLUMNS.copy)
     refs: dict[str, int] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
     owners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -154,6 +173,7 @@ class Store:
             lines={owner: line for owner, line in self.lines.items() if line},
             ancestry=ancestry,
             decoded=decoded_of(self.refs),
+            columns=ddl.struct(self.columns),
         )
 
     def rows(self) -> tuple[Row, ...]:

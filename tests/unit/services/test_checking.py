@@ -104,6 +104,36 @@ def test_good_parts_are_all_tried_and_nothing_is_recorded(world: World) -> None:
     world.check()
 
 
+@pytest.mark.parametrize(
+    ("decoding", "named"),
+    [
+        (Decoding(format=Format.JSON, schema="ID INT, value INT, new STRING"), "column ID is string in the table and"),
+        (Decoding(format=Format.STRING, column="n"), "column n is int in the table and string in"),
+        (Decoding(format=Format.JSON, schema="id STRING, n BIGINT, decode_error INT"), None),
+    ],
+)
+def test_columns_that_the_table_cannot_have_are_a_warning_before_any_run(
+    world: World, decoding: Decoding, named: str | None
+) -> None:
+    """The plan tells it too; a column that can be widened is none of them, and a field called as one of every table."""
+    world.produce(3)
+    world.run()
+    world.table._load().columns |= {"id": "string", "n": "integer", "decode_error": "string"}
+    world.with_spec(decoding=decoding)
+    world.produce(1)
+    done, notes = checked(world), world.plan(dry_run=True).notes
+    told = [
+        note for note in notes if note.startswith("values land in raw.orders as bytes alone, they are not decoded: ")
+    ]
+    assert done.exit_code == 0
+    if named is None:
+        assert (outcomes(done)["table raw.orders"], told) == (OK, [])
+    else:
+        assert outcomes(done)["table raw.orders"] is WARNING
+        assert found(done, "table raw.orders").startswith(f"values of orders would land as bytes alone {named}")
+        assert [named in note for note in told] == [True]
+
+
 @pytest.mark.parametrize("part", [LEDGER, KAFKA, LAKE, SPARK])
 def test_failed_connection_skips_what_needs_it_and_nothing_else(world: World, part: str) -> None:
     """The remedy stands beside the fault, and for programs apart from it."""
