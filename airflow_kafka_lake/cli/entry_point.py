@@ -26,6 +26,7 @@ from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import MEANINGS
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError, kinds, mendable, nearest
+from airflow_kafka_lake.core.reports.streams import STATES
 from airflow_kafka_lake.services.checking import CheckOutcome, PipelineCheck, check_pipeline
 from airflow_kafka_lake.wiring.assemble import connection_tests, open_ports
 
@@ -89,19 +90,20 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def explain(arguments: argparse.Namespace, _: Output) -> Result:
-    """Tell the meaning of an error, and its exit code, or of a state of offsets."""
+    """Tell the meaning of an error, and its exit code, or of a state of offsets or partitions."""
     known, name = kinds(), arguments.error
-    if means := MEANINGS.get("committed" if name == "landed" else name.lower()):
+    states = {**STATES, **MEANINGS}
+    if means := states.get("committed" if name == "landed" else name.lower()):
         return Result(document={"word": name, "means": means}, lines=[f"{name}: {means}", GLOSSARY])
     if name not in known:
-        near = nearest(name, [*known, *MEANINGS]) or "."
+        near = nearest(name, [*known, *states]) or "."
         raise UsageError(f"there is no error or state {name!r}{near} {GLOSSARY}; of a command: COMMAND --help")
     means, code = " ".join((known[name].__doc__ or "").split()), known[name].exit_code
     document = {"type": name, "means": means, "exit_code": code, "exit_code_means": EXIT_CODES[str(code)]}
     return Result(document=document, lines=[f"{name}: {means}", f"exit code {code}: {EXIT_CODES[str(code)]}"])
 
 
-GLOSSARY = "All words: docs/glossary.md"
+GLOSSARY = "All words: the glossary of the documentation"
 
 STORES = Argument(
     "--for",

@@ -396,7 +396,7 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
     gone = count(sum(item.expected - item.found for item in done.deleted), "row")
     deleted = (
         f"others have deleted {gone} of {count(len(done.deleted), 'committed range')} from the lake: nothing of that "
-        f"is read again. Record what is not recorded yet as deleted on purpose: {remedies.accept_deletes(spec.name)}"
+        f"is read again. Rows that an audit calls lost are recorded as deleted by {remedies.accept_deletes(spec.name)}"
     )
     columns = ("stream", "#from", "#to", "#rows", "attempt")
     lines: list[str | TerminalTable] = [

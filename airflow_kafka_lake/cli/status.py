@@ -180,7 +180,7 @@ def _retention(summary: PipelineSummary, now: datetime) -> str:
     if at is None:
         return "" if state in _NO_DEADLINE or isinstance(state, UnknownState) else state
     doubt = "" if state == OBSERVED_STATES else f"; {state}"
-    about = f"{until(at, now)}, by this look from about {moment(at)} on"
+    about = f"{until(at, now)}, as early as about {moment(at)}"
     return f"may delete unread records {about} ({summary.retention_stream}){doubt}"
 
 

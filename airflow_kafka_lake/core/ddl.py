@@ -273,6 +273,37 @@ def _holds(wide: Any, narrow: Any) -> bool:
     return wide == narrow or (wide, narrow) == ("double", "float")
 
 
+def refused(kind: Any, depth: int = 0) -> str | None:
+    """Return why a type is none that the table, Parquet and every reader of the table take; None where it is."""
+    if depth > DEEPEST:
+        return f"is more than {DEEPEST} types deep"
+    match _compound(kind):
+        case "struct":
+            return _refused_struct(kind, depth)
+        case "array":
+            return refused(kind["elementType"], depth + 1)
+        case "map":
+            keys = f"has keys of type {ddl(kind['keyType'])}" if _compound(kind["keyType"]) else None
+            return keys or refused(kind["keyType"], depth + 1) or refused(kind["valueType"], depth + 1)
+    if (found := _DECIMAL.fullmatch(kind)) and int(found[1]) > MOST_DIGITS:
+        return f"has more than {MOST_DIGITS} digits"
+    use = ": use STRING" if kind.startswith(("char(", "varchar(")) else ""
+    return None if found or kind in _TYPES.values() else f"is {ddl(kind)}, which no Iceberg table has{use}"
+
+
+def _refused_struct(kind: Mapping[str, Any], depth: int) -> str | None:
+    seen: dict[str, str] = {}
+    for name, inner in ((field["name"], field["type"]) for field in kind["fields"]):
+        if problem := refused_name(name):
+            return f"has a field {name!r} that {problem}"
+        if name.lower() in seen:
+            return f"has fields {seen[name.lower()]} and {name}, which are one to SQL"
+        seen[name.lower()] = name
+        if problem := refused(inner, depth + 1):
+            return f"has a field {name} that {problem}"
+    return None if kind["fields"] else "is a struct without fields"
+
+
 def ddl(kind: Any) -> str:
     """Return a type as DDL, its names quoted."""
     match _compound(kind):
@@ -282,7 +313,7 @@ def ddl(kind: Any) -> str:
             return f"array<{ddl(kind['elementType'])}>"
         case "map":
             return f"map<{ddl(kind['keyType'])}, {ddl(kind['valueType'])}>"
-    return _NAMES.get(kind, kind)
+    return _NAMES.get(kind, str(kind))
 
 
 def quoted(name: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, changes, quoted, refused_name
+from airflow_kafka_lake.core.ddl import changes
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART
 from airflow_kafka_lake.core.wire import PREFIX
@@ -49,85 +48,6 @@ def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose:
             spark.catalog.refreshTable(table)
         else:
             return
-
-
-def mend(spark: SparkSession, table: str) -> None:
-    """Drop the columns that keep every row out of a table, and say so: structs without a field.
-
-    Parquet has no such type, so no file can hold a value of theirs, and none of the table's rows could be written.
-    """
-    if dropped := ", ".join(_unwritable(spark.table(table).schema, "")):
-        spark.sql(f"ALTER TABLE {table} DROP COLUMNS ({dropped})")
-        sys.stderr.write(f"dropped of {table}, structs without fields that were never written: {dropped}\n")
-
-
-def _unwritable(kind: DataType, path: str) -> Iterator[str]:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    match kind:
-        case StructType():
-            for field in kind.fields:
-                here = f"{path}.{quoted(field.name)}".lstrip(".")
-                if _is_empty(field.dataType):
-                    yield here
-                else:
-                    yield from _unwritable(field.dataType, here)
-        case ArrayType():
-            yield from _unwritable(kind.elementType, f"{path}.element")
-        case MapType():
-            yield from _unwritable(kind.valueType, f"{path}.value")
-
-
-def _is_empty(kind: DataType) -> bool:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    match kind:
-        case StructType():
-            return all(_is_empty(field.dataType) for field in kind.fields)
-        case ArrayType():
-            return _is_empty(kind.elementType)
-        case MapType():
-            return _is_empty(kind.valueType) or _is_empty(kind.keyType)
-    return False
-
-
-def refused(kind: DataType, depth: int = 0) -> str | None:  # noqa: C901, PLR0911 - one case for each kind
-    """Return why a type is none that the table, Parquet and every reader of the table take; None where it is."""
-    from pyspark.sql import types as t
-
-    if depth > DEEPEST:
-        return f"is more than {DEEPEST} types deep"
-    match kind:
-        case t.StructType():
-            return _refused_struct(kind, depth)
-        case t.ArrayType():
-            return refused(kind.elementType, depth + 1)
-        case t.MapType():
-            if isinstance(kind.keyType, t.StructType | t.ArrayType | t.MapType):
-                return f"has keys of type {kind.keyType.simpleString()}"
-            return refused(kind.keyType, depth + 1) or refused(kind.valueType, depth + 1)
-        case t.DecimalType():
-            return None if kind.precision <= MOST_DIGITS else f"has more than {MOST_DIGITS} digits"
-    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-    times = (t.DateType, t.TimestampType, t.TimestampNTZType)
-    if isinstance(kind, t.CharType | t.VarcharType):
-        return f"is {kind.simpleString()}, which no Iceberg table has: use STRING"
-    if type(kind) in {t.StringType, t.BooleanType, t.BinaryType, t.FloatType, t.DoubleType, *whole, *times}:
-        return None
-    return f"is {kind.simpleString()}, which no Iceberg table has"
-
-
-def _refused_struct(kind: StructType, depth: int) -> str | None:
-    seen: dict[str, str] = {}
-    for field in kind.fields:
-        if problem := refused_name(field.name):
-            return f"has a field {field.name!r} that {problem}"
-        if field.name.lower() in seen:
-            return f"has fields {seen[field.name.lower()]} and {field.name}, which are one to SQL"
-        seen[field.name.lower()] = field.name
-        if problem := refused(field.dataType, depth + 1):
-            return f"has a field {field.name} that {problem}"
-    return None if kind.fields else "is a struct without fields"
 
 
 def field_of(table: StructType, name: str) -> StructField | None:
@@ -272,8 +192,6 @@ def append(spark: SparkSession, records: Any, job: StageJob) -> None:
     options = WRITE_OPTIONS | {f"snapshot-property.{name}": text for name, text in summary.items()}
     try:
         if not _is_written(spark, records, [*job.table.split("."), f"branch_{job.branch}"], options):
-            if not job.decoders:  # decoded rows were fitted to a mended table
-                mend(spark, table)
             frame_of(spark, records).writeTo(f"{table}.`branch_{job.branch}`").options(**options).append()
     except Exception:
         if not _is_staged(spark, table, job.branch, job.attempt):

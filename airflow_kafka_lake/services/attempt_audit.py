@@ -281,11 +281,11 @@ def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
     if asked and asked.format is Format.JSON and decoded >= MANY_VALUES:
         filled = {name.lower(): number for name, number in staged.filled.items()}
         if empty := [name for name in types(asked.schema or "") if filled.get(name.lower()) == 0]:
-            these = f"None of the {decoded:,} values that decode fills {some(empty, NAMED_COLUMNS)}"
+            these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED_COLUMNS)}"
             told.append(f"{these}: fields are found by their exact names, case included")
     if failed:  # a reason may be long, and the history cuts the end
         these = f"{failed:,} of {count(rows, 'value')} did not decode"
-        told.append(f"{these}: decode_error has the reasons. The first: {staged.undecoded[0].reason}")
+        told.append(f"{these}, with the reason of each in decode_error. The first: {staged.undecoded[0].reason}")
     return ". ".join(told)
 
 

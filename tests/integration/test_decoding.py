@@ -90,7 +90,7 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     send(sandbox, b'{"amount": "5"}')
     misfit = sandbox.run()
     assert misfit.code == 0, misfit.out
-    assert "1 of 1 value did not decode: decode_error has the reasons. The first:" in misfit.err
+    assert "1 of 1 value did not decode, with the reason of each in decode_error. The first:" in misfit.err
     assert "The first: column amount is bigint in the table and string in" in misfit.err
     last = rows(sandbox)[-1]
     assert (last["value"], last["amount"]) == (b'{"amount": "5"}', None)
@@ -102,7 +102,7 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     write(sandbox, format="json", schema="amount BIGINT, plase STRUCT<city: STRING, at: STRUCT<x: INT>>, Note STRING")
     send(sandbox, *[b'{"amount": 1, "place": {"city": "Ulm"}, "note": "late"}'] * MANY_VALUES)
     (wave,) = sandbox.run().document["waves"]
-    assert wave["decoding"].startswith(f"None of the {MANY_VALUES} values that decode fills plase, Note: ")
+    assert wave["decoding"].startswith(f"None of the {MANY_VALUES} values that decoded filled plase, Note: ")
     audited = sandbox.command("audit", sandbox.name, "--json")
     assert audited.code == 0, audited.out
 

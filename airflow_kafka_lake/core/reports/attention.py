@@ -186,7 +186,7 @@ def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) ->
         more = f", and {count(len(urgent) - 1, 'more partition')} within a day" if len(urgent) > 1 else ""
         yield Attention(
             need=Need.RETENTION,
-            text=f"retention may delete unread records of {first.key} from about {timestamp(at)} on by this look{more}",
+            text=f"retention may delete unread records of {first.key} as early as about {timestamp(at)}{more}",
             commands=(remedies.run(pipeline),),
             slices=(Slice(first.key, OffsetRange(unread, unread + 1)),) if (unread := first.first_unread) else (),
         )

@@ -110,6 +110,9 @@ class GoneState(str):
         return super().__new__(cls, f"gone: {why}")
 
 
+_UNSEEN = "; what came after the last look is unknown"
+
+
 class StreamState(StrEnum):
     """How a stream is, in one word; the worst last."""
 
@@ -123,6 +126,16 @@ class StreamState(StrEnum):
     LOST = "lost"
     BLOCKED = "blocked"
 
+
+STATES: Mapping[str, str] = {
+    StreamState.GONE: "its topic is there no more, and all that was planned of it was read",
+    StreamState.UP_TO_DATE: "all that is stable has landed, and the watermark has passed it",
+    StreamState.NOT_PLANNED: "no plan has seen it yet",
+    StreamState.BEHIND: "Kafka has offsets that have not landed, or a watermark waits",
+    StreamState.UNKNOWN: "Kafka did not answer for it",
+    StreamState.BLOCKED: "waits for a person",
+}
+"""The meanings of those that are no states of offsets too."""
 
 WORST_FIRST = tuple(reversed(StreamState))
 QUIET = frozenset({StreamState.UP_TO_DATE, StreamState.GONE})
@@ -396,9 +409,9 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
         elif (silent := observed.silent.get(stream.key.topic)) is not None:
             states[stream.key] = UnknownState(silent)
         elif stream.key.topic not in topics:
-            states[stream.key] = GoneState("the topic was deleted")
+            states[stream.key] = GoneState(f"the topic was deleted{_UNSEEN}")
         elif topics[stream.key.topic] not in {stream.key.topic_id, None}:
-            states[stream.key] = GoneState("the topic was re-created")
+            states[stream.key] = GoneState(f"the topic was created anew{_UNSEEN}")
         else:
             states[stream.key] = UnknownState(LEFT_OUT)
     return states

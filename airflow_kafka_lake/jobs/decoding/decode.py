@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.avro.functions import from_avro
 
-from airflow_kafka_lake.core.ddl import DdlError, changes
+from airflow_kafka_lake.core.ddl import DdlError, changes, refused
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format, zigzag
 from airflow_kafka_lake.core.errors import RefusedError
@@ -40,7 +40,7 @@ from airflow_kafka_lake.jobs.decoding.quirks import (
     times,
     wrapped,
 )
-from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, mend, refused, widen
+from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, widen
 from airflow_kafka_lake.jobs.java import java_of
 
 PREFIX = "value_"
@@ -63,7 +63,6 @@ class DecodedRows:
 
     def fitted(self, table: str) -> DataFrame:
         """Widen the table (a quoted name) where it lacks columns, and return the rows in its types."""
-        mend(self.spark, table)
         wanted = [field for field in self.rows.schema.fields if field.name not in self.columns]
         widen(self.spark, table, wanted, self.whose)
         there = self.spark.table(table).schema
@@ -161,7 +160,8 @@ def _refuse_unfit(
     there: t.StructType | None,
 ) -> None:
     columns = [field for _, field in fields]
-    if columns and (problem := refused(t.StructType(columns))):
+    wanted = t.StructType(columns).jsonValue()
+    if columns and (problem := refused(wanted)):
         raise Unfit(f"{decoder.name} {problem}")
     for field in columns:
         name, kind, whose = types.get(field.name.lower(), (field.name, field.dataType, ""))
@@ -169,7 +169,7 @@ def _refuse_unfit(
             one, other = field.dataType.simpleString(), kind.simpleString()
             raise Unfit(f"column {name} is {one} in {decoder.name} and {other} in {whose}: land them in two tables")
     if there is not None:
-        changes(there.jsonValue(), t.StructType(columns).jsonValue(), decoder.name)
+        changes(there.jsonValue(), wanted, decoder.name)
 
 
 @dataclass(frozen=True)

@@ -371,9 +371,9 @@ def test_deadline_of_retention_is_told_as_the_estimate_of_one_look() -> None:
     deadlines = [item.summary.retention_deadline for item in (first, report)]
     assert deadlines[0] != deadlines[1]
     found = " ".join(shown(report, 200).split())
-    assert f"by this look from about {moment(deadlines[1])} on (orders/0)" in found
+    assert f"as early as about {moment(deadlines[1])} (orders/0)" in found
     (need,) = [item for item in report.needs if item.need is Need.RETENTION]
-    assert need.text.endswith(f"of orders/0 from about {timestamp(deadlines[1])} on by this look")
+    assert need.text.endswith(f"of orders/0 as early as about {timestamp(deadlines[1])}")
 
 
 def test_generations_of_a_topic_are_told_apart_by_their_ids() -> None:

@@ -90,7 +90,7 @@ def test_status_of_topics_that_are_gone(landed: World) -> None:
     assert "no topic of the pipeline exists" in stream["bounds_state"]
     landed.create("orders")
     (stream,) = status(landed)["streams"]
-    assert stream["bounds_state"] == "gone: the topic was re-created"
+    assert stream["bounds_state"] == "gone: the topic was created anew; what came after the last look is unknown"
 
 
 def test_status_names_what_blocks_and_the_way_out(landed: World) -> None:

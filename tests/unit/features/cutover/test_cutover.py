@@ -82,7 +82,7 @@ def test_a_generation_that_is_gone_is_not_judged(world: World) -> None:
     world.create("orders")
     document = cutover(world)
     assert document["cutover"]["streams"] == []
-    assert "not judged: gone: the topic was re-created" in document["cutover"]["lines"][0]
+    assert "not judged: gone: the topic was created anew" in document["cutover"]["lines"][0]
 
 
 def test_a_table_that_is_not_there_is_refused(world: World) -> None:

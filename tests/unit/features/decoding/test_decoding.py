@@ -163,7 +163,7 @@ def in_status(world: World) -> list[tuple[str, str]]:
     return [(line["subject"], line["detail"]) for line in lines]
 
 
-UNDECODED = "1 of 3 values did not decode: decode_error has the reasons. The first: the value is no json"
+UNDECODED = "1 of 3 values did not decode, with the reason of each in decode_error. The first: the value is no json"
 
 
 def test_values_that_did_not_decode_are_in_history_status_wave_and_run() -> None:
@@ -219,7 +219,7 @@ def test_column_that_no_value_of_a_large_wave_fills_is_named(number: int, value:
     world.kafka.produce("orders", 0, None)
     assert world.run().exit_code == 0
     ((_, _, detail),) = told(world)
-    named = f"None of the {number} values that decode fills {columns}: fields are found by their exact names"
+    named = f"None of the {number} values that decoded filled {columns}: fields are found by their exact names"
     assert (named in detail) is ("None of" in detail) is bool(columns)
 
 
@@ -254,10 +254,10 @@ def test_terminal_and_pages_show_the_newest_line() -> None:
     report = reporting.status(world.worker(), world.spec)
     shown = "\n".join(line.text for line in status_lines(report, 200))
     assert f"\ndecoding\n  {wave}, " in shown
-    assert "values that decode fills a<b: fields are found" in shown
+    assert "values that decoded filled a<b: fields are found" in shown
     visitor = Visitor(base="/kafka-lake", name="ada", csrf="", ledger="")
     for page in (pipeline_page(visitor, report), wave_page(visitor, reporting.wave(world.ledger, wave))):
-        assert "values that decode fills a&lt;b: fields are found" in page
+        assert "values that decoded filled a&lt;b: fields are found" in page
 
 
 def test_progress_of_a_decode_has_each_row_once() -> None:

@@ -57,7 +57,7 @@ def test_a_topic_that_is_gone_is_named(world: World) -> None:
     world.create("orders", 2)
     document = deep(world)
     assert (document["ok"], document["deep"]["records"], document["deep"]["left_out"]) == (False, 0, 12)
-    assert "the topic was re-created" in document["deep"]["lines"][0]
+    assert "the topic was created anew" in document["deep"]["lines"][0]
     said = "nothing was compared with Kafka: 12 committed offsets could not be compared"
     assert document["deep"]["sentence"] == said, "not that all of nothing is what the table has"
     assert [(item["kind"], item["message"]) for item in document["findings"]] == [("not-judged", said)]
