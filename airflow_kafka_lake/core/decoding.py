@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,6 +19,8 @@ from airflow_kafka_lake.core.document import Document
 VALUE_COLUMN = "value"
 ERROR_COLUMN = "decode_error"
 SCHEMA_ID_COLUMN = "value_schema_id"
+PREFIX = "value_"
+"""Goes before the name of a field that would be a column which every table has."""
 
 
 class Format(StrEnum):
@@ -118,6 +120,18 @@ class Decoder(Document):
     column: str = ""
     asked: str = ""
     refused: str = ""
+
+
+def column_of(field: str, taken: Collection[str]) -> str:
+    """Return the column of a field, where lower-case names are `taken` by columns that every table has.
+
+    A field that would be one of these gets a prefix, and so does one that is called like that column with the prefix: a
+    newer schema never gives a column's name to another field.
+    """
+    name = field
+    while name.lower().startswith(PREFIX) and name.lower() not in taken:
+        name = name[len(PREFIX) :]
+    return f"{PREFIX}{field}" if name.lower() in taken else field
 
 
 def zigzag(number: int) -> bytes:

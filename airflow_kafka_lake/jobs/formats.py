@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 # Add and widen a table's columns for decoded values, and cast rows to the table's types.
 
 WIDEN_TRIES = 3
-METADATA_COLUMNS = frozenset(
-    {"_change_ordinal", "_change_type", "_commit_snapshot_id", "_deleted", "_file", "_last_updated_sequence_number"}
-    | {"_partition", "_pos", "_row_id", "_spec_id"}
-)
-"""Iceberg's metadata columns: Spark reads no table with a column of such a name."""
 
 
 def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:

@@ -11,10 +11,11 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.ddl import types
-from airflow_kafka_lake.core.decoding import VALUE_COLUMN, Decoding, Format, Limit
+from airflow_kafka_lake.core.decoding import VALUE_COLUMN, Decoding, Format, Limit, column_of
 from airflow_kafka_lake.core.errors import DecodeLimitError, LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.losses import (
     Losses,
+    deleted_rows,
     epochs_of_tips,
     fewer_rows,
     gone_topic,
@@ -23,7 +24,6 @@ from airflow_kafka_lake.core.kafka.losses import (
     leader_epochs,
     not_of_the_leader,
     passed,
-    restored_rows,
 )
 from airflow_kafka_lake.core.ledger.records import (
     Claim,
@@ -36,7 +36,7 @@ from airflow_kafka_lake.core.ledger.records import (
 )
 from airflow_kafka_lake.core.ledger.reopening import rows_before
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Slice, Stream, grouped, offsets_by
-from airflow_kafka_lake.core.spark.job import Tip
+from airflow_kafka_lake.core.spark.job import OWN_COLUMNS, Tip
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
 
@@ -247,8 +247,8 @@ def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamCo
 def refuse_replacing(
     claim: Claim, staged: StagedContent, shown: Mapping[Stream, RangeSet], receipts: Sequence[ReceiptRow]
 ) -> tuple[RangeDecision, ...]:
-    """Hold reopened ranges whose new rows lack an offset of a row that is `shown` now, or bring a row back that was
-    deleted since the reopen, unless a person has agreed."""
+    """Hold reopened ranges whose new rows lack an offset of a row that is `shown` now, or of which rows were deleted
+    since the reopen, unless a person has agreed."""
     read = offsets_shown(staged.streams)
     verdicts = []
     for item in claim.ranges:
@@ -256,10 +256,15 @@ def refuse_replacing(
             continue
         before = shown.get(item.stream, NOTHING).within(item.range)
         after = read.get(item.stream, NOTHING).within(item.range)
-        if gone := (rows_before(item, receipts) - before) & after:
-            verdicts.append(restored_rows(item, gone))
-        elif (lost := before - after) and not item.fewer_accepted:
+        deleted = rows_before(item, receipts) - before
+        if gone := deleted & after:
+            verdicts.append(deleted_rows(item, gone, come_back=True))
+        elif item.fewer_accepted:
+            continue
+        elif lost := before - after:
             verdicts.append(fewer_rows(item, before.span, after.span, lost))
+        elif deleted:
+            verdicts.append(deleted_rows(item, deleted, come_back=False))
     return tuple(verdicts)
 
 
@@ -280,7 +285,8 @@ def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
     decoded, told = staged.filled.get(VALUE_COLUMN, 0) - failed, []
     if asked and asked.format is Format.JSON and decoded >= MANY_VALUES:
         filled = {name.lower(): number for name, number in staged.filled.items()}
-        if empty := [name for name in types(asked.schema or "") if filled.get(name.lower()) == 0]:
+        named = ((name, column_of(name, OWN_COLUMNS).lower()) for name in types(asked.schema or ""))
+        if empty := [name for name, column in named if filled.get(column) == 0]:
             these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED_COLUMNS)}"
             told.append(f"{these}: fields are found by their exact names, case included")
     if failed:  # a reason may be long, and the history cuts the end

@@ -40,8 +40,8 @@ from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange, undecided, unrecorded
 from airflow_kafka_lake.core.ledger.records import AttemptRows, StreamRecord
 from airflow_kafka_lake.core.ledger.reopening import RECEIPT as REOPENED
-from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED
+from airflow_kafka_lake.core.offsets import OffsetRange, offsets_by
 from airflow_kafka_lake.core.reports.streams import UnknownState, bounds_states
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
@@ -298,9 +298,10 @@ def accept_deletes(
     if shown not in (None, digest_of(found)):
         raise StateError("these are not the rows that were shown. Nothing was recorded; show it again, and decide then")
     decision, now = new_id(), ports.clock.now()
-    tables = {wave.id: wave.table for wave in inputs.ledger.waves}
-    receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
-    ranges, how = [item.item for item in found], {"decision": decision, "reason": reason, "actor": ports.actor}
+    receipts = [(inputs.tables_of_waves[item.item.wave], item.receipt(decision, now)) for item in found]
+    meant = offsets_by((item.item.stream, item.item.range) for item in found)
+    ranges = [row for row in inputs.before.ranges if row.state in RESOLVED and meant[row.stream].within(row.range)]
+    how = {"decision": decision, "reason": reason, "actor": ports.actor}
     ports.ledger.commit(AcceptDeletes(pipeline=spec.name, receipts=receipts, ranges=ranges, **how))
     flush(ports, spec.name)
     return decision, found

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     PendingCommitError,
     PipelineFileError,
+    RefusedError,
     SchemaMismatchError,
     UnavailableError,
     UnknownPartitionError,
@@ -287,7 +288,7 @@ def plan(
         blocked=(*decided.blocked, *(misplaced := nothing_lands(facts, decided))),
         notes=(
             *notes(facts, decided),
-            *left_behind(facts, _sampled(ports, spec, behind_the_end(facts, decided))),
+            *left_behind(facts, _sampled(ports, spec, behind_the_end(facts, decided.streams))),
             *_undecoded(ports, decided),
         ),
     )
@@ -398,11 +399,17 @@ def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) 
 
 
 def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing) -> Plan:
-    """Decide a plan, and sample its records, to weigh it; EmptyPeriodError for a period that holds nothing."""
+    """Decide a plan, and sample its records, to weigh it.
+
+    Raises EmptyPeriodError for a period that holds nothing, RefusedError where its records lie behind the end that
+    Kafka has found.
+    """
     wanted = want(facts)
     if (period := wanted.period) and period.landed_below and not period.offsets:
         wanted = replace(wanted, period=replace(period, deleted_rows=_deleted_rows(ports, facts, wanted)))
     if wanted.holds_nothing:
+        if behind := next(left_behind(facts, _sampled(ports, facts.spec, behind_the_end(facts, wanted.asked))), None):
+            raise RefusedError(f"{behind}. Nothing was planned", pipeline=facts.spec.name)
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
     return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
 

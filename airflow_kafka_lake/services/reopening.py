@@ -128,7 +128,8 @@ def prepare(
     ranges = ports.ledger.ranges(pipeline=spec.name, crossing=asked)
     waves = ports.ledger.waves(spec.name, crossing=asked)
     table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in waves})
-    if token := _begun(ports, interval, ranges, accept_fewer=accept_fewer):
+    token = _begun(ports, interval, ranges, accept_fewer=accept_fewer)
+    if token and not (restore_deleted and _are_deleted_since(ports, table, ranges)):
         return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
     _refuse_leased(waves, ranges)
     refuse_uncommitted(stream, spec.name, interval, ranges, agreed=accept_fewer or restore_deleted)
@@ -210,6 +211,12 @@ def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *
                 pipeline=wave.pipeline, wave=wave.id, attempt=first.attempt, fence=first.fence, ranges="", kind="fence"
             )
     return None
+
+
+def _are_deleted_since(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> bool:
+    """Return whether rows are gone that an earlier call for these ranges has not restored: it was another decision."""
+    there, receipts = _rows_there(ports, table, ranges), known_receipts(ports, table, ranges[0].pipeline, RECEIPT)
+    return any(rows_before(item, receipts) - there for item in ranges)
 
 
 def _refuse_leased(waves: Sequence[WaveRecord], ranges: Sequence[RangeRecord]) -> None:
@@ -317,8 +324,13 @@ def _refuse_missing(
 
 
 def _deletions(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> tuple[Event, ...]:
-    meant, receipts = {item.slice for item in ranges}, known_receipts(ports, table, ranges[0].pipeline, DELETED)
-    decisions = {row.attempt for row in receipts if row.slice in meant}
+    receipts = known_receipts(ports, table, ranges[0].pipeline, DELETED)
+    meant = [(item.stream, item.generation, item.range) for item in ranges]
+    decisions = {
+        row.attempt
+        for row in receipts
+        if any((row.stream, row.generation) == (stream, at) and row.range.overlaps(part) for stream, at, part in meant)
+    }
     found = ports.ledger.events(ranges[0].pipeline, kind=KIND, limit=_MOST_DECISIONS, newest=True)
     return tuple(event for event in found if event.subject in decisions)
 

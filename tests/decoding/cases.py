@@ -16,8 +16,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoding, RegisteredSchema
-from airflow_kafka_lake.core.spark.job import LANDED
-from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS
+from airflow_kafka_lake.core.spark.job import LANDED, METADATA_COLUMNS
 
 _Item = TypeVar("_Item")
 

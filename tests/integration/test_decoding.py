@@ -25,7 +25,18 @@ MIXED = (
     b'{"amount": 1}{"amount": 2}',
     b"\xff",
     b"{}",
+    b'{"amount": 1.5}',
+    b'{"placed": "soon"}',
+    b'\xef\xbb\xbf{"amount": 1}',
 )
+REASONS = {
+    3: "field amount: STRING, where the schema of the pipeline file says int",
+    7: "field amount: DECIMAL(2,1) that is no int (the schema of the pipeline file)",
+    8: "field placed: STRING that is no timestamp (the schema of the pipeline file)",
+    9: "the value begins with a byte order mark, which is no JSON",
+}
+"""Some of the reasons, by the value's place."""
+
 DDL = "amount INT, placed TIMESTAMP, place STRUCT<city: STRING>"
 
 
@@ -71,8 +82,9 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     assert done.code == 0, done.err
     seen = rows(sandbox)
     assert [row["value"] for row in seen] == list(MIXED)
-    assert [row["decode_error"] is None for row in seen] == [True, False, True, False, False, False, True]
-    assert [row["amount"] for row in seen] == [3, None, None, None, None, None, None]
+    assert [row["decode_error"] is None for row in seen] == [number in {0, 2, 6} for number in range(10)]
+    assert {number: seen[number]["decode_error"] for number in REASONS} == REASONS
+    assert [row["amount"] for row in seen] == [3, *[None] * 9]
     assert (seen[0]["placed"].isoformat(), seen[0]["place"]) == ("2026-01-01T10:00:00+00:00", {"city": "Ulm"})
     assert "UTF-8" in seen[5]["decode_error"]
     schemas = len(loaded(sandbox).metadata.schemas)
@@ -83,7 +95,7 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     assert sandbox.run().code == 0
     assert len(loaded(sandbox).metadata.schemas) == schemas + 2
     *before, last = rows(sandbox)
-    assert [row["amount"] for row in before] == [3, None, None, None, None, None, None]
+    assert [row["amount"] for row in before] == [3, *[None] * 9]
     assert (last["amount"], last["place"], last["note"]) == (5000000000, {"city": None, "zip": 89073}, "late")
 
     write(sandbox, format="json", schema="amount STRING")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from airflow_kafka_lake.core.ddl import types
-from airflow_kafka_lake.core.decoding import Decoder, Format
+from airflow_kafka_lake.core.decoding import Decoder, Format, column_of
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
     KafkaLakeError,
@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.records import UndecodedOffsets
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
+from airflow_kafka_lake.core.spark.job import OWN_COLUMNS, StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, ContentDifference, Mismatch
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
@@ -275,15 +275,16 @@ def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[U
 
 
 def _filled(decoders: Sequence[Decoder], rows: Iterable[Position]) -> dict[str, int]:
-    """Count the values, and of JSON schemas those that have a field, whatever its type."""
-    values = [(topic, value) for topic, _, _, _, _, value, *_ in rows if value is not None]
-    found = {"value": len(values)}
+    """Count keys and values, and of JSON schemas those that have a field, whatever its type."""
+    taken = [*rows]
+    values = [(topic, value) for topic, _, _, _, _, value, *_ in taken if value is not None]
+    found = {"key": sum(key is not None for _, _, _, _, key, *_ in taken), "value": len(values)}
     for decoder in decoders:
         if decoder.format is Format.JSON and not decoder.refused:
             mine = [value for topic, value in values if topic in decoder.topics]
             good = [json.loads(value) for value in mine if not _problem(decoder, value)]
             names = types(decoder.schema)
-            found |= {name: sum(item.get(name) is not None for item in good) for name in names}
+            found |= {column_of(name, OWN_COLUMNS): sum(item.get(name) is not None for item in good) for name in names}
     return found
 
 

@@ -151,7 +151,8 @@ is the path of each record, and little of the code that runs once: compiling tak
 _MEMORY, _NAME = "spark.driver.memory", "spark.app.name"
 _OF_SCRIPT = ("SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS")
 _FOR_SUBMIT = re.compile(
-    r"spark\.(driver\.extraLibraryPath$|pyspark\.|files$|archives$|jars\.|submit\.(?!deployMode$)|kerberos\.)"
+    r"spark\.(driver\.(extraLibraryPath|defaultExtraClassPath)$|pyspark\.|files$|archives$|jars\.|kerberos\.|"
+    r"submit\.(?!deployMode$)|yarn\.(keytab|principal)$)"
 )
 """Variables and settings that reach a driver by Spark's own script, or by its submit, alone."""
 _PLACES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")

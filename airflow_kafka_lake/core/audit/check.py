@@ -152,20 +152,19 @@ class AuditInputs:
 
     @property
     def kept(self) -> tuple[RangeRecord, ...]:
-        """The ranges that were SKIPPED all the while after they were reopened, with the rows of the reading before: the
-        skip has left these in the lake."""
+        """What was SKIPPED all the while after it was reopened, with the rows of the reading before: the skip has left
+        these in the lake.
+
+        The pieces are those of skips and of the receipts of reopens, of the newest receipt's wave: records of deleted
+        rows name range and wave, and a ledger that was rebuilt from receipts has no others.
+        """
         receipts = [row for table in self.tables for row in table.receipts if row.kind == REOPENED]
-        found = ((item, rows_before(item, receipts)) for item in self._always(RangeState.SKIPPED) if item.generation)
+        by_reopen = grouped(((row.stream, row.generation), row) for row in receipts)
+        skips = grouped(((i.stream, i.generation, i.skip), i) for i in self._always(RangeState.SKIPPED) if i.generation)
         return tuple(
-            replace(
-                item,
-                rows=rows.span,
-                first_offset=rows.first,
-                last_offset=rows.last,
-                accounting=Accounting(visible=rows.span, skipped=item.range.span - rows.span),
-            )
-            for item, rows in found
-            if rows
+            piece
+            for (stream, generation, _), items in skips.items()
+            for piece in _left_by_skip(items, by_reopen.get((stream, generation), ()))
         )
 
     @property
@@ -190,7 +189,29 @@ class AuditInputs:
     def unreadable(self) -> frozenset[str]:
         """The waves whose rows are in a damaged table, present or not."""
         damaged = {table.identifier for table in self.tables if table.damaged}
-        return frozenset(wave.id for wave in self.ledger.waves if wave.table in damaged)
+        return frozenset(wave for wave, table in self.tables_of_waves.items() if table in damaged)
+
+    @property
+    def tables_of_waves(self) -> Mapping[str, str]:
+        """The table of each wave; also of those that only receipts name, as the reopens of a lost ledger."""
+        known = {row.wave: table.identifier for table in self.tables for row in table.receipts}
+        return known | {wave.id: wave.table for wave in self.ledger.waves}
+
+
+def _left_by_skip(items: Sequence[RangeRecord], receipts: Sequence[ReceiptRow]) -> Iterator[RangeRecord]:
+    edges = sorted({edge for row in receipts for edge in (row.range.start, row.range.end)})
+    for part in (piece for item in RangeSet(item.range for item in items) for piece in item.split_at(edges)):
+        around = [row for row in receipts if row.range.overlaps(part)]
+        piece = replace(items[0], slice=items[0].slice.part(part))
+        if rows := rows_before(piece, around):
+            yield replace(
+                piece,
+                wave=max(around, key=lambda row: (row.recorded_at, row.wave)).wave,
+                rows=rows.span,
+                first_offset=rows.first,
+                last_offset=rows.last,
+                accounting=Accounting(visible=rows.span, skipped=part.span - rows.span),
+            )
 
 
 # Whether watermarks are where they should be.
@@ -453,8 +474,8 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
 
 def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
     """Name the newest commit of others that deleted rows from a range's table, and the remedy if it was on purpose."""
-    wave = next((wave for wave in inputs.ledger.waves if wave.id == item.wave), None)
-    table = next((table for table in inputs.tables if wave and table.identifier == wave.table), None)
+    wave, home = next((wave for wave in inputs.ledger.waves if wave.id == item.wave), None), inputs.tables_of_waves
+    table = next((table for table in inputs.tables if table.identifier == home.get(item.wave)), None)
     since = list(table.commits) if table else []
     published = [n for n, commit in enumerate(since) if wave and commit.snapshot == wave.snapshot]
     theirs = [commit for commit in since[max(published, default=0) :] if commit.deleted and commit.token is None]

@@ -385,7 +385,7 @@ def audited_streams(
     """Yield the numbers and problems of each stream in scope."""
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
     landed, graph = {item.id for item in inputs.committed}, Graph(segments)
-    kept = {item.id: item for item in inputs.kept}
+    kept = by_stream(inputs.kept)
     ranges = by_stream(i for i in inputs.before.ranges if i.state is not RangeState.COMMITTED or i.id in landed)
     problems = grouped((finding.stream, finding.message) for finding in findings)
     for stream in inputs.before.streams:
@@ -396,7 +396,7 @@ def audited_streams(
         attempt_rows = [] if unread else seen.get(key, [])
         rows = None if unread else RangeSet.union(item.offsets for item in attempt_rows)
         resolved = [item for item in mine if item.state in RESOLVED]
-        accounting, missing, deleted = _audited((kept.get(item.id, item) for item in resolved), rows, deletions)
+        accounting, missing, deleted = _audited(_with_kept(resolved, kept.get(key, ())), rows, deletions)
         total, bounds = sum(item.offsets.span + item.duplicates for item in attempt_rows), observed.bounds.get(key)
         yield AuditedStream(
             record=stream,
@@ -412,6 +412,15 @@ def audited_streams(
             seals=tuple(item.seal for item in graph.of(key) if item.sealed and item.seal is not None),
             problems=tuple(problems[key]),
         )
+
+
+def _with_kept(resolved: Iterable[RangeRecord], kept: Sequence[RangeRecord]) -> Iterator[RangeRecord]:
+    """Yield the resolved ranges, less what a skip has left rows of, and these pieces."""
+    yield from kept
+    pieces = RangeSet(item.range for item in kept)
+    for item in resolved:
+        left = RangeSet((item.range,)) - pieces if item.state is RangeState.SKIPPED else RangeSet((item.range,))
+        yield from ((item if part == item.range else item.piece(part)) for part in left)
 
 
 def _audited(

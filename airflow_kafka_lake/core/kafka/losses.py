@@ -285,14 +285,16 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> Ra
     return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
 
 
-def restored_rows(item: RangeRecord, gone: RangeSet) -> RangeDecision:
-    """Return the hold of a second read that brings rows back which were deleted since it was decided."""
+def deleted_rows(item: RangeRecord, gone: RangeSet, *, come_back: bool) -> RangeDecision:
+    """Return the hold of a second read of which rows were deleted since it was decided: they come back, or Kafka has
+    them no more."""
     again = remedies.reopen(item.pipeline, item.slice, switches=("restore_deleted",))
     record = remedies.accept_deletes(item.pipeline, item.slice)
     ways = (again, remedies.skip(item.pipeline, item.slice), record)
     reason = (
         f"{count(gone.span, 'row is', 'rows are')} gone from the lake since it was decided to read this again, "
-        f"{some(gone, NAMED, 'range')}, and would come back. The lake stays as it is. To have them back: {ways[0]}; "
+        f"{some(gone, NAMED, 'range')}, and {'would come back' if come_back else 'Kafka has them no more'}. The lake "
+        f"stays as it is. {'To have them back' if come_back else 'To read the others again'}: {ways[0]}; "
         f"to leave all rows there as they are: {ways[1]}, then {record}"
     )
     return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))

@@ -50,7 +50,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, offsets_by
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
 
 # The reason of a decision, and every other text of a person that the ledger keeps.
 
@@ -281,10 +281,11 @@ class SkipCut:
     passed: RangeSet
     waves: Mapping[str, str]
 
-    def generation(self, passed: OffsetRange) -> int:
-        """Return how often something of a passed slice was reopened before: only a later reopen undoes the skip."""
-        inside = (item for item in self.pieces if item.state is RangeState.SKIPPED and item.range.overlaps(passed))
-        return max((item.generation for item in inside), default=0)
+    def generations(self) -> Iterator[tuple[int, OffsetRange]]:
+        """Yield the passed offsets by how often they were reopened before: only a later reopen undoes the skip."""
+        passed = grouped((item.generation, item.range) for item in self.pieces if item.state is RangeState.SKIPPED)
+        for generation, ranges in sorted(passed.items()):
+            yield from ((generation, part) for part in RangeSet(ranges))
 
 
 def skipped_range(skip_id: str, pipeline: str, passed: Slice, reason: str) -> RangeRecord:
@@ -346,8 +347,8 @@ class Skip(Write[SkipResult]):
     Unresolved ranges that cross an edge are split; the rest keeps state and wave, but for pieces that were HELD for
     offsets of which they have none any more: these are PLANNED again, in new waves. Every touched wave that was ever
     claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError. The outbox
-    gets a `skip` receipt. `epoch` is the leader epoch of a log that lost the skipped offsets: it becomes the
-    stream's, so that the loss is accepted; None leaves the recorded one.
+    gets a `skip` receipt for each generation of what it passes. `epoch` is the leader epoch of a log that lost the
+    skipped offsets: it becomes the stream's, so that the loss is accepted; None leaves the recorded one.
     """
 
     id: str
@@ -444,12 +445,9 @@ class Skip(Write[SkipResult]):
         table = records.newest.spec.table_for(self.slice.stream.topic)
         passed = (
             replace(
-                asked,
-                slice=asked.slice.part(item),
-                accounting=Accounting(skipped=item.span),
-                generation=cut.generation(item),
+                asked, slice=asked.slice.part(item), accounting=Accounting(skipped=item.span), generation=generation
             )
-            for item in cut.passed
+            for generation, item in cut.generations()
         )
         return tuple((table, range_receipt("skip", item, attempt=self.id, fence=0, at=records.now)) for item in passed)
 

@@ -542,11 +542,11 @@ def notes(facts: PlanFacts, plan: Plan) -> tuple[str, ...]:
     return (*_begins_late(plan, facts), *_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
 
 
-def behind_the_end(facts: PlanFacts, plan: Plan) -> list[Slice]:
+def behind_the_end(facts: PlanFacts, asked: Iterable[StreamDemand]) -> list[Slice]:
     """Return where the records behind the end of a period by time begin."""
     if not isinstance(facts.bounds.end, datetime):
         return []
-    ends = ((item.snapshot, item.end, item.snapshot.readable_end(facts.spec.isolation)) for item in plan.streams)
+    ends = ((item.snapshot, item.end, item.snapshot.readable_end(facts.spec.isolation)) for item in asked)
     return [Slice(item.stream, OffsetRange(end, last)) for item, end, last in ends if end < last]
 
 

@@ -271,7 +271,8 @@ class LakeComparison:
 
 def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime) -> LakeComparison:
     """Compare every table with its receipts and with the ledger's committed ranges."""
-    found = [_Table(item, known, now) for item in readings]
+    skips = [row for item in readings for row in item.receipts if row.kind == "skip" and row.generation]
+    found = [_Table(item, known, now, skips) for item in readings]
     for table in found:
         table.compare()
     parts = {part.name: [getattr(one, part.name) for one in found] for part in fields(LakeComparison)}
@@ -282,8 +283,8 @@ def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime
 class _Table:
     """The comparison of one table; its lists become those of the `LakeComparison` of all."""
 
-    def __init__(self, reading: TableReading, known: LedgerMemory, now: datetime) -> None:
-        self.reading, self.known, self.now = reading, known, now
+    def __init__(self, reading: TableReading, known: LedgerMemory, now: datetime, skips: Sequence[ReceiptRow]) -> None:
+        self.reading, self.known, self.now, self.skips = reading, known, now, skips
         self.reopens = Reopens.of(reading.receipts)
         self.rows = {(item.attempt, item.stream): item for item in reading.attempt_rows if item.attempt}
         self.accepted = {_range(row) for row in reading.receipts if row.kind == "reopen"}
@@ -331,11 +332,13 @@ class _Table:
         self.receipts.append((self.reading.table, replace(row, kind=kind, recorded_at=self.now)))
 
     def _pending(self) -> tuple[PendingSlice, ...]:
-        """Return the reopened slices, less the parts read again or skipped since."""
-        since = [*self.read, *(row for row in self.reading.receipts if row.kind == "skip")]
+        """Return the reopened slices, less the parts read again or skipped since; a skip's receipt is in the table of
+        the pipeline's file, which may be another since."""
         return tuple(
             PendingSlice(table=self.reading.table, slice=Slice(stream, part), generation=generation)
-            for stream, part, generation in self.reopens.open(row for row in since if row.generation)
+            for stream, part, generation in self.reopens.open(
+                row for row in (*self.read, *self.skips) if row.generation
+            )
         )
 
     def _claimed(self) -> dict[Range, ReceiptRow]:
@@ -405,8 +408,7 @@ class _Table:
         """
         planned = offsets_by(((attempt, stream), part) for attempt, stream, part in committed)
         reopened = ((item.stream, item.range) for item in self.pending)
-        skips = (row for row in self.reading.receipts if row.kind == "skip" and row.generation)
-        waiting = offsets_by(chain(reopened, ((row.stream, row.range) for row in skips)))
+        waiting = offsets_by(chain(reopened, ((row.stream, row.range) for row in self.skips)))
         for key, item in self.rows.items():
             unplanned = item.offsets - planned[key] - waiting[key[1]]
             if unplanned:

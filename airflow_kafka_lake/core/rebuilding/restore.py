@@ -458,18 +458,17 @@ def _known_streams(what: Restoration, records: Records) -> dict[Stream, StreamRo
 
 
 def _skips(what: Restoration, records: Records) -> Iterator[Edit]:
-    new = {item.id: item for item in reversed(what.skips) if item.id not in records.skips}
-    for item in reversed(new.values()):
-        passed = OffsetRange(item.passed.ranges[0].start, item.passed.ranges[-1].end)
+    for name, parts in grouped((item.id, item) for item in what.skips if item.id not in records.skips).items():
+        passed = RangeSet.union(item.passed for item in parts)  # of each generation a part
         yield Edit(
             after=SkipRow(
-                id=item.id,
+                id=name,
                 pipeline=what.spec.name,
-                slice=Slice(item.stream, passed),
-                offsets=item.passed.span,
+                slice=Slice(parts[0].stream, OffsetRange(passed.ranges[0].start, passed.ranges[-1].end)),
+                offsets=passed.span,
                 reason=RESTORED,
                 actor="rebuild",
-                at=item.at,
+                at=parts[0].at,
                 acknowledged=False,
             )
         )

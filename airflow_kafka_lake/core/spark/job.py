@@ -12,7 +12,7 @@ from enum import StrEnum
 from urllib.parse import quote
 
 from airflow_kafka_lake.core.addresses import web_address
-from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, dealt
 from airflow_kafka_lake.core.spec import Isolation
@@ -72,6 +72,15 @@ LANDED = (
     "ingest_attempt",
 )
 """The columns that every landing table has, in their order."""
+
+METADATA_COLUMNS = frozenset(
+    {"_change_ordinal", "_change_type", "_commit_snapshot_id", "_deleted", "_file", "_last_updated_sequence_number"}
+    | {"_partition", "_pos", "_row_id", "_spec_id"}
+)
+"""Iceberg's metadata columns: Spark reads no table with a column of such a name."""
+
+OWN_COLUMNS = METADATA_COLUMNS | {*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN}
+"""Names that no column of a decoded field has."""
 
 CAREFUL_POLL = 500
 """Records that one poll takes where no poll may reach behind a slice."""

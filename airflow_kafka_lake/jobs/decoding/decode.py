@@ -22,8 +22,9 @@ from pyspark.sql.avro.functions import from_avro
 
 from airflow_kafka_lake.core.ddl import DdlError, changes, refused
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
-from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format, zigzag
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format, column_of, zigzag
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.spark.job import OWN_COLUMNS
 from airflow_kafka_lake.jobs.decoding import avro, avro_schema, protobuf
 from airflow_kafka_lake.jobs.decoding.avro_schema import Node, Unfit
 from airflow_kafka_lake.jobs.decoding.quirks import (
@@ -40,11 +41,8 @@ from airflow_kafka_lake.jobs.decoding.quirks import (
     times,
     wrapped,
 )
-from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, widen
+from airflow_kafka_lake.jobs.formats import aligned, field_of, widen
 from airflow_kafka_lake.jobs.java import java_of
-
-PREFIX = "value_"
-"""Goes before the name of a field that would be a column which every table has."""
 
 _CORRUPT, _END = "kafka-lake corrupt", "kafka_lake_end"
 _FRAME_BYTES = 5
@@ -116,7 +114,7 @@ def _judged(
 ) -> tuple[list[_Part], _Named]:
     """Return the decoders' parts, and which of them give each column; a part whose schema cannot be columns of this
     table beside those before it decodes nothing."""
-    taken = {name.lower() for name in (*raw, ERROR_COLUMN, SCHEMA_ID_COLUMN)} | METADATA_COLUMNS
+    taken = {name.lower() for name in raw} | OWN_COLUMNS
     parts: list[_Part] = []
     named: _Named = {}
     types: dict[str, tuple[str, t.DataType, str]] = {}
@@ -125,7 +123,8 @@ def _judged(
     for number, decoder in enumerate(decoders):
         try:
             part = _part(spark, number, decoder)
-            fields = _named(part.fields(), taken)
+            named_as = ((field, column_of(field.name, taken)) for field in part.fields())
+            fields = [(field.name, t.StructField(name, field.dataType)) for field, name in named_as]
             _refuse_unfit(fields, decoder, types, there)
         except (Unfit, DdlError, RefusedError) as error:
             parts.append(_Refused(spark, decoder, f"__value{number}", f"__id{number}", why=str(error)))
@@ -135,22 +134,6 @@ def _judged(
             name, _, _ = types.setdefault(field.name.lower(), (field.name, field.dataType, decoder.name))
             named.setdefault(name, []).append((part, source))
     return parts, named
-
-
-def _named(fields: Sequence[t.StructField], taken: set[str]) -> list[tuple[str, t.StructField]]:
-    """Return the fields with the names of their columns.
-
-    A field that would be a column which every table has gets a prefix, and so does one that is called like that column
-    with the prefix: a newer schema never gives a column's name to another field.
-    """
-    found = []
-    for field in fields:
-        name = field.name
-        while name.lower().startswith(PREFIX) and name.lower() not in taken:
-            name = name[len(PREFIX) :]
-        column = f"{PREFIX}{field.name}" if name.lower() in taken else field.name
-        found.append((field.name, t.StructField(column, field.dataType)))
-    return found
 
 
 def _refuse_unfit(

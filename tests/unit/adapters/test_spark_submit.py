@@ -303,6 +303,8 @@ def test_sparks_script_starts_a_driver_that_is_set_up_by_it(variable: str, monke
     assert needs_script("local[2]", {"spark.driver.extraLibraryPath": "/lib"})
     for name in ("pyspark.python", "files", "archives", "jars.packages", "submit.pyFiles", "kerberos.keytab"):
         assert needs_script("local[2]", {f"spark.{name}": "x"})
+    for name in ("driver.defaultExtraClassPath", "yarn.keytab", "yarn.principal"):
+        assert needs_script("local[2]", {f"spark.{name}": "x"})
     for name in ("jars", "submit.deployMode", "hadoop.fs.s3a.endpoint"):
         assert not needs_script("local[2]", {f"spark.{name}": "x"})
     monkeypatch.setenv(variable, "/set")

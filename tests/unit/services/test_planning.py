@@ -258,7 +258,7 @@ def test_of_two_planners_one_wins(world: World, call: str) -> None:
     world.plan()
     world.produce(2)
     late = world.worker(Before(call, world.plan))
-    with pytest.raises(ConcurrentError, match="plan again"):
+    with pytest.raises(ConcurrentError, match="Plan again"):
         world.plan(worker=late)
     assert [item.range for item in world.ledger.ranges(pipeline="orders")] == [OffsetRange(0, 4), OffsetRange(4, 6)]
     world.run()

@@ -223,6 +223,15 @@ def test_column_that_no_value_of_a_large_wave_fills_is_named(number: int, value:
     assert (named in detail) is ("None of" in detail) is bool(columns)
 
 
+def test_field_that_is_called_as_a_column_of_every_table_is_looked_for_in_its_own() -> None:
+    """Kafka's key of these records is null; the field of that name is in `value_key`."""
+    world = of(Decoding(format=Format.JSON, schema="key STRING, Headers STRING"))
+    send(world, *[b'{"key": "a"}'] * MANY_VALUES)
+    assert world.run().exit_code == 0
+    ((_, _, detail),) = told(world)
+    assert f"None of the {MANY_VALUES} values that decoded filled Headers: fields" in detail
+
+
 def test_decode_is_in_the_history_with_the_person() -> None:
     """With the number of rows, and as the newest line of the status."""
     world = of(Decoding(format=Format.JSON, schema="a INT"))
