@@ -6,8 +6,9 @@ Both are known before any job, so that a mistake is found by `plan`. Types are i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from airflow_kafka_lake.core.errors import RefusedError
@@ -219,7 +220,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 def changes(table: Mapping[str, Any], wanted: Mapping[str, Any], whose: str) -> list[str]:
     """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
 
-    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns. Each
+    A table widens int to bigint, float to double and a decimal's precision; nested fields are added like columns. Each
     clause is a commit of the table, so one adds all that is missing, and one widens.
     """
     found = list(_changes(table, wanted, "", whose))
@@ -230,42 +231,38 @@ def changes(table: Mapping[str, Any], wanted: Mapping[str, Any], whose: str) -> 
 
 def _changes(there: Any, wanted: Any, path: str, whose: str) -> Iterator[tuple[str, Any, bool]]:
     """Yield the columns that are not as wanted: path, type, and whether there is one to widen."""
-    compound = _compound(wanted) if _compound(there) == _compound(wanted) else None
-    if compound == "struct":
-        known = {name.lower(): kind for name, kind in fields_of(there).items()}
-        for name, kind in fields_of(wanted).items():
-            here = f"{path}.{quoted(name)}".lstrip(".")
-            if name.lower() in known:
-                yield from _changes(known[name.lower()], kind, here, whose)
-            else:
-                yield here, kind, False
-    elif compound == "array":
-        yield from _changes(there["elementType"], wanted["elementType"], f"{path}.element", whose)
-    elif compound == "map" and there["keyType"] == wanted["keyType"]:  # Iceberg changes no type of a map's keys
-        yield from _changes(there["valueType"], wanted["valueType"], f"{path}.value", whose)
-    elif not _holds(there, wanted):
-        if not _holds(wanted, there):
+    match there, wanted:
+        case {"fields": _}, {"fields": _}:
+            known = {name.lower(): kind for name, kind in reversed(fields_of(there))}
+            for name, kind in fields_of(wanted):
+                here = f"{path}.{quoted(name)}".lstrip(".")
+                if name.lower() in known:
+                    yield from _changes(known[name.lower()], kind, here, whose)
+                else:
+                    yield here, kind, False
+        case {"elementType": mine}, {"elementType": theirs}:
+            yield from _changes(mine, theirs, f"{path}.element", whose)
+        case {"keyType": key, "valueType": mine}, {"keyType": other, "valueType": theirs} if key == other:
+            yield from _changes(mine, theirs, f"{path}.value", whose)
+        case str(), str() if _holds(there, wanted):
+            pass
+        case str(), str() if _holds(wanted, there):
+            yield path, wanted, True
+        case _:
             raise RefusedError(
                 f"column {path.replace('`', '')} is {ddl(there)} in the table and {ddl(wanted)} in {whose}: a column "
                 "is widened, never changed into another type. Keep its type, land in another table, or drop the "
                 "column and decode the rows again"
             )
-        yield path, wanted, True
 
 
-def fields_of(struct: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types of a struct's fields, by name."""
-    return {field["name"]: field["type"] for field in struct["fields"]}
+def fields_of(struct: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the fields of a struct: name and type."""
+    return list(map(itemgetter("name", "type"), struct["fields"]))
 
 
-def _compound(kind: Any) -> str | None:
-    return kind["type"] if isinstance(kind, Mapping) else None
-
-
-def _holds(wide: Any, narrow: Any) -> bool:
-    """Return whether every value of one type is one of the other, by Iceberg's rules of promotion."""
-    if not isinstance(wide, str) or not isinstance(narrow, str):
-        return False
+def _holds(wide: str, narrow: str) -> bool:
+    """Return whether every value of one type is one of the other, as a table widens its columns."""
     if (one := _DECIMAL.fullmatch(wide)) and (other := _DECIMAL.fullmatch(narrow)):
         return one[2] == other[2] and int(one[1]) >= int(other[1])
     if wide in _NAMES and narrow in _NAMES:
@@ -274,26 +271,26 @@ def _holds(wide: Any, narrow: Any) -> bool:
 
 
 def refused(kind: Any, depth: int = 0) -> str | None:
-    """Return why a type is none that the table, Parquet and every reader of the table take; None where it is."""
+    """Return why a type is none that the table, its files and every reader of the table take; None where it is."""
     if depth > DEEPEST:
         return f"is more than {DEEPEST} types deep"
-    match _compound(kind):
-        case "struct":
-            return _refused_struct(kind, depth)
-        case "array":
-            return refused(kind["elementType"], depth + 1)
-        case "map":
-            keys = f"has keys of type {ddl(kind['keyType'])}" if _compound(kind["keyType"]) else None
-            return keys or refused(kind["keyType"], depth + 1) or refused(kind["valueType"], depth + 1)
+    match kind:
+        case {"fields": _}:
+            return _refused_struct(fields_of(kind), depth)
+        case {"elementType": inner}:
+            return refused(inner, depth + 1)
+        case {"keyType": key, "valueType": inner}:
+            keys = refused(key, depth + 1) if isinstance(key, str) else f"has keys of type {ddl(key)}"
+            return keys or refused(inner, depth + 1)
     if (found := _DECIMAL.fullmatch(kind)) and int(found[1]) > MOST_DIGITS:
         return f"has more than {MOST_DIGITS} digits"
     use = ": use STRING" if kind.startswith(("char(", "varchar(")) else ""
-    return None if found or kind in _TYPES.values() else f"is {ddl(kind)}, which no Iceberg table has{use}"
+    return None if found or kind in _TYPES.values() else f"is {ddl(kind)}, which no table of the lake has{use}"
 
 
-def _refused_struct(kind: Mapping[str, Any], depth: int) -> str | None:
+def _refused_struct(fields: Sequence[tuple[str, Any]], depth: int) -> str | None:
     seen: dict[str, str] = {}
-    for name, inner in ((field["name"], field["type"]) for field in kind["fields"]):
+    for name, inner in fields:
         if problem := refused_name(name):
             return f"has a field {name!r} that {problem}"
         if name.lower() in seen:
@@ -301,18 +298,18 @@ def _refused_struct(kind: Mapping[str, Any], depth: int) -> str | None:
         seen[name.lower()] = name
         if problem := refused(inner, depth + 1):
             return f"has a field {name} that {problem}"
-    return None if kind["fields"] else "is a struct without fields"
+    return None if fields else "is a struct without fields"
 
 
 def ddl(kind: Any) -> str:
     """Return a type as DDL, its names quoted."""
-    match _compound(kind):
-        case "struct":
-            return f"struct<{', '.join(f'{quoted(name)}: {ddl(inner)}' for name, inner in fields_of(kind).items())}>"
-        case "array":
-            return f"array<{ddl(kind['elementType'])}>"
-        case "map":
-            return f"map<{ddl(kind['keyType'])}, {ddl(kind['valueType'])}>"
+    match kind:
+        case {"fields": _}:
+            return f"struct<{', '.join(f'{quoted(name)}: {ddl(inner)}' for name, inner in fields_of(kind))}>"
+        case {"elementType": inner}:
+            return f"array<{ddl(inner)}>"
+        case {"keyType": key, "valueType": inner}:
+            return f"map<{ddl(key)}, {ddl(inner)}>"
     return _NAMES.get(kind, str(kind))
 
 

@@ -33,8 +33,8 @@ from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.identity import check_table, existing_topics
-from airflow_kafka_lake.services.planning import plan, topics_of
-from airflow_kafka_lake.services.reading import decoders, unfit_columns
+from airflow_kafka_lake.services.planning import plan, topics_of, unfit_columns
+from airflow_kafka_lake.services.reading import decoders
 
 Answer = str | tuple[str, str]
 """What a check has found; with a remedy it is a warning."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.check import SHOWN, AuditInputs, Finding, FindingKind, by_stream
+from airflow_kafka_lake.core.audit.check import SHOWN, AuditInputs, Finding, FindingKind, by_stream, offsets_seen
 from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamBounds, StreamScope
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -97,8 +97,17 @@ class Cutover:
         return f"{self.stream}: committed up to {self.at}, the live stream {live}: {state}"
 
 
-def ask(stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: RangeSet, bounds: StreamBounds) -> Cutover:
-    """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
+def ask(
+    stream: Stream,
+    origin: int,
+    ranges: Iterable[RangeRecord],
+    *,
+    rows: RangeSet,
+    live: RangeSet,
+    bounds: StreamBounds,
+) -> Cutover:
+    """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row; `rows` are
+    the pipeline's, also those of a slice that was reopened and waits or was skipped.
 
     Without such a row, up to the live stream's group offset.
     """
@@ -114,7 +123,7 @@ def ask(stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: Ran
         stream=stream,
         at=at,
         live_from=live_from,
-        twice=committed & live,
+        twice=(committed | rows) & live,
         pending=pending,
         open=between - pending,
         judged=live_from is not None or at < bounds.readable_end <= end,
@@ -222,7 +231,7 @@ class CutoverCheck:
         shared = self.table in {table.identifier for table in inputs.tables}
         ports.progress(f"reading {self.table}")
         contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
-        rows = {item.stream.place: item for item in contents}
+        rows, seen = {item.stream.place: item for item in contents}, offsets_seen(inputs)
         ranges = by_stream(inputs.ledger.ranges)
         asked, lines, twice = [], [], 0
         for stream in streams:
@@ -232,7 +241,8 @@ class CutoverCheck:
                 lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
                 continue
             offsets = theirs.offsets if theirs else RangeSet()
-            asked.append(ask(stream.key, stream.origin, ranges[stream.key], live=offsets, bounds=bounds))
+            mine = seen.get(stream.key, NOTHING)
+            asked.append(ask(stream.key, stream.origin, ranges[stream.key], rows=mine, live=offsets, bounds=bounds))
             if theirs and theirs.duplicates:
                 twice += theirs.duplicates
                 lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")

@@ -244,10 +244,13 @@ def _slices(
     inputs: AuditInputs, observed: ObservedBounds, scope: StreamScope
 ) -> tuple[Mapping[str, list[Slice]], Mapping[Stream, tuple[RangeSet, str]]]:
     """Return the slices that can be compared, by table, and the offsets that cannot, with the reason."""
-    tables = {wave.id: wave.table for wave in inputs.ledger.waves}
+    tables, seen = inputs.tables_of_waves, offsets_seen(inputs)
     readable = {table.identifier for table in inputs.tables if not table.damaged}
-    chosen = [item for item in inputs.committed if item.stream in scope]
-    committed = offsets_by(((tables.get(item.wave, ""), item.stream), item.range) for item in chosen)
+    left = ((item, part) for item in inputs.kept for part in seen.get(item.stream, RangeSet()).within(item.range))
+    chosen = ((item, part) for item, part in (*((item, item.range) for item in inputs.committed), *left))
+    landed = offsets_by(
+        ((tables.get(item.wave, ""), item.stream), part) for item, part in chosen if item.stream in scope
+    )
     found: dict[str, list[Slice]] = defaultdict(list)
     left_out: dict[Stream, tuple[RangeSet, str]] = {}
 
@@ -255,7 +258,7 @@ def _slices(
         before, reason = left_out.get(stream, (RangeSet(), ""))  # of another table that it has landed in
         left_out[stream] = (before | offsets, f"{reason}; {why}" if reason not in {"", why} else why)
 
-    for (table, stream), whole in sorted(committed.items(), key=lambda one: one[0]):
+    for (table, stream), whole in sorted(landed.items(), key=lambda one: one[0]):
         bounds = observed.bounds.get(stream)
         if table not in readable or bounds is None:
             why = observed.states.get(stream, "unknown") if bounds is None else "its table could not be read"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from airflow_kafka_lake.core import ddl
+from airflow_kafka_lake.core.decoding import Format, column_of
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     DamagedTableError,
@@ -19,6 +21,7 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     UnavailableError,
     UnknownPartitionError,
+    UnknownSubjectError,
     UnknownTopicError,
     UsageError,
     unknown_topic,
@@ -71,13 +74,12 @@ from airflow_kafka_lake.core.planning.decision import (
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unread, times_needed
 from airflow_kafka_lake.core.reports.plan import plan_document
-from airflow_kafka_lake.core.spark.job import effort
+from airflow_kafka_lake.core.spark.job import OWN_COLUMNS, effort
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import OffsetSource, Ports
 from airflow_kafka_lake.services.advance import flush, landed_in
 from airflow_kafka_lake.services.claims import host_clock, new_id
 from airflow_kafka_lake.services.identity import Problems, ask_about, check_table, moved, register_owner
-from airflow_kafka_lake.services.reading import unfit_columns
 
 # Observe topics and tables for a plan, and leave out the blocked ones (law L13).
 
@@ -300,6 +302,23 @@ def plan(
         return PlanResult(plan=decided, recorded=False)
     record(ports, decided, facts.seen, reason)
     return PlanResult(plan=decided, recorded=True)
+
+
+def unfit_columns(ports: Ports, spec: PipelineSpec, table: str) -> str:
+    """Return why the columns that the pipeline file names cannot be a table's, or nothing: of schemas in a registry the
+    job says it."""
+    asked = spec.decoding
+    if asked is None or asked.format.is_registered:
+        return ""
+    named = ddl.types(asked.schema or "") if asked.format is Format.JSON else {asked.column: "string"}
+    wanted = ddl.struct({column_of(name, OWN_COLUMNS): kind for name, kind in named.items()})
+    try:
+        ddl.changes(ports.lake.table(table).head().columns, wanted, "the schema of the pipeline file")
+    except UnknownSubjectError:
+        return ""  # the first plan creates it
+    except RefusedError as error:
+        return error.message
+    return ""
 
 
 def _undecoded(ports: Ports, decided: Plan) -> Iterator[str]:

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.core import ddl, remedies
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Fate
 from airflow_kafka_lake.core.amounts import count, size, some
-from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema, column_of
+from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     JobFailedError,
     KafkaLakeError,
-    RefusedError,
     SchemaMismatchError,
     StaleFenceError,
     TransientError,
@@ -28,8 +27,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceS
 from airflow_kafka_lake.core.reports.progress import Counters, Progress, Step
 from airflow_kafka_lake.core.spark import halving
 from airflow_kafka_lake.core.spark.halving import History
-from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, OWN_COLUMNS, StageJob, Tip, ending, is_by_time, packing
-from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, Tip, ending, is_by_time, packing
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import Heartbeat
 from airflow_kafka_lake.services.identity import check_losses, planned_epochs
@@ -122,23 +120,6 @@ def decoders(ports: Ports, asked: Decoding | None, topics: Iterable[str]) -> tup
             decoder = refused_decoder(asked, topic, error.message)
         found.append(decoder)
     return tuple(found)
-
-
-def unfit_columns(ports: Ports, spec: PipelineSpec, table: str) -> str:
-    """Return why the columns that the pipeline file names cannot be a table's, or nothing: of schemas in a registry the
-    job says it."""
-    asked = spec.decoding
-    if asked is None or asked.format.is_registered:
-        return ""
-    named = ddl.types(asked.schema or "") if asked.format is Format.JSON else {asked.column: "string"}
-    wanted = ddl.struct({column_of(name, OWN_COLUMNS): kind for name, kind in named.items()})
-    try:
-        ddl.changes(ports.lake.table(table).head().columns, wanted, "the schema of the pipeline file")
-    except UnknownSubjectError:
-        return ""  # the first plan creates it
-    except RefusedError as error:
-        return error.message
-    return ""
 
 
 # After a failure, keep a job from polling records behind its slices: one of them may be what it failed over.

@@ -170,7 +170,7 @@ def test_missing_table_has_no_head(world: World) -> None:
 
 def test_head_has_the_columns_as_spark_reads_them(world: World) -> None:
     """In the order in which jobs write them."""
-    columns = fields_of(world.table.head().columns)
+    columns = dict(fields_of(world.table.head().columns))
     assert (columns, tuple(columns)) == (COLUMNS, LANDED)
 
 

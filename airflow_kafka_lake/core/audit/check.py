@@ -152,8 +152,8 @@ class AuditInputs:
 
     @property
     def kept(self) -> tuple[RangeRecord, ...]:
-        """What was SKIPPED all the while after it was reopened, with the rows of the reading before: the skip has left
-        these in the lake.
+        """The offsets that were SKIPPED all the while after a reopen, with the rows of the reading before, which the
+        skip has left in the lake.
 
         The pieces are those of skips and of the receipts of reopens, of the newest receipt's wave: records of deleted
         rows name range and wave, and a ledger that was rebuilt from receipts has no others.

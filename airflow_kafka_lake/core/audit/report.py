@@ -415,7 +415,7 @@ def audited_streams(
 
 
 def _with_kept(resolved: Iterable[RangeRecord], kept: Sequence[RangeRecord]) -> Iterator[RangeRecord]:
-    """Yield the resolved ranges, less what a skip has left rows of, and these pieces."""
+    """Yield the resolved ranges, with the pieces of which a skip has left rows in place of these offsets."""
     yield from kept
     pieces = RangeSet(item.range for item in kept)
     for item in resolved:

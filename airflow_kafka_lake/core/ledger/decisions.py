@@ -347,7 +347,7 @@ class Skip(Write[SkipResult]):
     Unresolved ranges that cross an edge are split; the rest keeps state and wave, but for pieces that were HELD for
     offsets of which they have none any more: these are PLANNED again, in new waves. Every touched wave that was ever
     claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError. The outbox
-    gets a `skip` receipt for each generation of what it passes. `epoch` is the leader epoch of a log that lost the
+    gets a `skip` receipt for each generation of the passed offsets. `epoch` is the leader epoch of a log that lost the
     skipped offsets: it becomes the stream's, so that the loss is accepted; None leaves the recorded one.
     """
 

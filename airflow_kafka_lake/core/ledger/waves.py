@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from airflow_kafka_lake.core import ddl
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.reports.progress import Progress
 
@@ -232,8 +231,8 @@ class TableHead:
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
     where its newest publish stands, and `lines` to the line of the ledger's history that it names. `decoded` are the
-    branches with rows that were decoded again, as `LakeTable.drop` takes them, `columns` the table's as a struct of
-    `core.ddl`. `is_proven`: it was tried that this catalog keeps branches apart from main; `LakeTable.ensure` tries it.
+    branches with rows that were decoded again, as `LakeTable.drop` takes them, `columns` the table's as a struct
+    of `core.ddl`. `is_proven`: it was tried that this catalog keeps branches apart from main; `LakeTable.ensure` tries it.
     """
 
     uuid: str
@@ -244,7 +243,7 @@ class TableHead:
     lines: Mapping[tuple[str, str], EventRef] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
     decoded: tuple[str, ...] = ()
-    columns: Mapping[str, Any] = field(default_factory=lambda: ddl.struct({}), repr=False)
+    columns: Mapping[str, Any] = field(default_factory=lambda: {"fields": []}, repr=False)
     is_proven: bool = True
 
     def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, SnapshotPosition | None, EventRef | None]:

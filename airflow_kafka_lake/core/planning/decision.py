@@ -560,7 +560,7 @@ def left_behind(facts: PlanFacts, samples: Sequence[Sample]) -> Iterator[str]:
     early = [(key, at) for key, at in times if at is not None and end is not None and (start or 0) <= at < end]
     if early:
         key, at = min(early)
-        more = f" (the same in {len(early) - 1:,} more)" if early[1:] else ""
+        more = f" (the same in {len(early) - 1:,} more of {len(samples):,} that were looked at)" if early[1:] else ""
         yield (
             f"{key} has a record of {timestamp(instant(at))} behind the end of the period{more}: Kafka finds a time by "
             "the first offset that is as late, be it a marker of a transaction. Ask for offsets to have it too"

@@ -77,7 +77,7 @@ METADATA_COLUMNS = frozenset(
     {"_change_ordinal", "_change_type", "_commit_snapshot_id", "_deleted", "_file", "_last_updated_sequence_number"}
     | {"_partition", "_pos", "_row_id", "_spec_id"}
 )
-"""Iceberg's metadata columns: Spark reads no table with a column of such a name."""
+"""The lake's metadata columns: Spark reads no table with a column of such a name."""
 
 OWN_COLUMNS = METADATA_COLUMNS | {*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN}
 """Names that no column of a decoded field has."""

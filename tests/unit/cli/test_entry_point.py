@@ -293,9 +293,12 @@ def test_state_of_offsets_is_explained_by_its_name(capsys: pytest.CaptureFixture
         told = json.loads(capsys.readouterr().out)
         assert told == {"word": name, "means": MEANINGS["committed" if name == "landed" else name]}
     assert main(["help", "lost"]) == 0
-    assert capsys.readouterr().out == "lost: gone from Kafka before it was read\nAll words: docs/glossary.md\n"
+    assert (
+        capsys.readouterr().out
+        == "lost: gone from Kafka before it was read\nAll words: the glossary of the documentation\n"
+    )
     assert main(["help", "watermark"]) == 2
-    assert "no error or state 'watermark'. All words: docs/glossary.md" in capsys.readouterr().err
+    assert "no error or state 'watermark'. All words: the glossary of the documentation" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", [["--json"], ["--ledger", "mine"]])

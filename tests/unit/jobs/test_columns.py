@@ -192,9 +192,9 @@ def test_fields_with_names_of_columns_that_are_there_get_a_prefix(name: str, col
         (struct(**{"a.b": I}), "has a field 'a.b' that has the character '.'"),
         (
             struct(a=t.ArrayType(t.VarcharType(5))),
-            "has a field a that is varchar(5), which no Iceberg table has: use STRING",
+            "has a field a that is varchar(5), which no table of the lake has: use STRING",
         ),
-        (struct(a=t.NullType()), "has a field a that is void, which no Iceberg table has"),
+        (struct(a=t.NullType()), "has a field a that is void, which no table of the lake has"),
         (t.MapType(struct(a=I), I), "has keys of type struct<`a`: int>"),
         (reduce(lambda kind, _: t.ArrayType(kind), range(70), I), "is more than 64 types deep"),
         (struct(**{"zip-code": I, "@type": S, "größe": L}), None),

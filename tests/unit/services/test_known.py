@@ -76,7 +76,10 @@ def test_partition_that_an_answer_leaves_out_is_unknown_and_not_deleted(monkeypa
 def test_deleted_topic_is_gone_beside_one_that_is_there(both: World) -> None:
     """Every broker has said so."""
     both.kafka.delete_topic("payments")
-    assert [item["bounds_state"] for item in status(both)["streams"]] == ["observed", "gone: the topic was deleted"]
+    assert [item["bounds_state"] for item in status(both)["streams"]] == [
+        "observed",
+        "gone: the topic was deleted; what came after the last look is unknown",
+    ]
 
 
 def overtaken(world: World, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +189,10 @@ def test_deleted_topic_of_which_records_were_seen_and_not_read_is_lost(behind: W
     behind.kafka.delete_topic("orders")
     document = status(behind)
     (orders,) = [item for item in document["streams"] if item["topic"] == "orders"]
-    assert (orders["state"], orders["bounds_state"]) == ("lost", "gone: the topic was deleted")
+    assert (orders["state"], orders["bounds_state"]) == (
+        "lost",
+        "gone: the topic was deleted; what came after the last look is unknown",
+    )
     assert (document["summary"]["state"], document["summary"]["lost_offsets"]) == ("lost", 4)
     (need,) = document["needs_person"]
     assert (need["need"], need["offsets"]) == ("lost", 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions, pipeline_audit
+from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.world import World, read_again
 
@@ -56,9 +58,9 @@ def accepted(world: World) -> int:
     return sum(item.rows for item in found)
 
 
-def audited(world: World) -> dict[str, Any]:
+def audited(world: World, *checks: DeepCheck) -> dict[str, Any]:
     """Return the document of an audit."""
-    return pipeline_audit.audit(world.worker(), world.spec).to_json()
+    return pipeline_audit.audit(world.worker(), world.spec, checks=checks).to_json()
 
 
 def mixed(world: World) -> None:
@@ -105,6 +107,18 @@ def test_rows_that_a_skip_has_left_are_audited_in_a_rebuilt_ledger(landed: World
     assert (document["ok"], document["totals"]["missing"]) == (False, 2)
     with pytest.raises(StateError, match="2 rows that landed are gone"):
         landed.reopen(0, 10)
+
+
+def test_rows_that_a_skip_has_left_are_compared_with_kafka(landed: World) -> None:
+    """By a deep audit, as all that readers see."""
+    landed.reopen(0, 5)
+    skip(landed, 0, 5)
+    assert audited(landed, DeepCheck())["deep"]["records"] == 10
+    old = [row for row in landed.table.rows() if row.offset == 2]
+    delete(landed, 2)
+    assert audited(landed, DeepCheck())["deep"]["records"] == 9
+    landed.table.write_foreign([replace(row, value=b"forged") for row in old])
+    assert not audited(landed, DeepCheck())["ok"]
 
 
 @LEDGERS

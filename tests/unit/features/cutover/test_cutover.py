@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.services import pipeline_audit
+from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.cutover import CutoverCheck
 from tests.kit.memory_lake import Row
 from tests.world import SPEC, World
@@ -60,6 +61,19 @@ def test_a_group_that_went_on_without_a_row_has_lost_records(world: World) -> No
     """The consumer has said that it is done with them, and its table has none."""
     (finding,) = cutover(world)["findings"]
     assert (finding["kind"], finding["offsets"]) == ("cutover-missing", [[4, 6]])
+
+
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_rows_of_a_slice_that_is_to_be_read_again_or_was_skipped_are_in_both(world: World, is_skipped: bool) -> None:
+    """They are visible until the second reading, and for good where there is none."""
+    world.reopen(2, 4)
+    if is_skipped:
+        passed = OffsetRange(2, 4)
+        decisions.skip(world.worker(), "orders", world.stream(), passed, reason="no", acknowledge_order=True)
+        world.watermarks.clear()
+    write(world, 2, 3, 4, 5)
+    document = cutover(world)
+    assert (document["ok"], document["cutover"]["streams"][0]["twice"]) == (False, [[2, 4]])
 
 
 def test_another_topics_rows_are_not_looked_at(world: World) -> None:

@@ -40,6 +40,7 @@ def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> Cu
         STREAM,
         0,
         (COMMITTED, *further),
+        rows=RangeSet(),
         live=live,
         bounds=StreamBounds(log_start=0, readable_end=99, group_offset=group),
     )
