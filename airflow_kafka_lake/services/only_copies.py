@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, some
@@ -33,36 +32,24 @@ NAMED = 5
 Offsets = Mapping[Stream, RangeSet]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBranch:
-    """A branch that is to stay: its table, the facts of its attempt, and how a person gives it up."""
+def _refusal(
+    table: LakeTable, attempt: str, offsets: Offsets, *, known: AttemptRecord | None = None, why: str, give_up: str
+) -> str:
+    """Return the refusal: the records that are only in an attempt's branch, and the remedy: publish them, or give them
+    up.
 
-    table: str
-    pipeline: str
-    attempt: str
-    give_up: str
-    wave: str | None = None
-    since: datetime | None = None
-
-    def refusal(self, offsets: Offsets, *, why: str | None = None) -> str:
-        """Return the refusal: the records that are only there, and the remedy: publish them, or give them up.
-
-        `why` is the reason why it cannot be published as it is, with the remedy.
-        """
-        parts = (f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items()))
-        whose = f" of wave {self.wave}" if self.wave else ""
-        until = f", which an expiry of snapshots may drop from {timestamp(self._until)} on" if self._until else ""
-        return (
-            f"what attempt {self.attempt} has staged{whose} is the only copy of "
-            f"{some(parts, NAMED, 'partition', by='; ')}: Kafka has them no more. It stays on branch "
-            f"{branch_of(self.attempt)} of {self.table}{until}. "
-            + (why or f"Let it be published first: {remedies.run(self.pipeline)}")
-            + f". To give it up: {self.give_up}"
-        )
-
-    @property
-    def _until(self) -> datetime | None:
-        return self.since and self.since + timedelta(days=RETAIN_DAYS)
+    `known` is the ledger's record of the attempt, `why` the way to publish it, or the reason against that.
+    """
+    parts = (f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items()))
+    whose = until = ""
+    if known:
+        whose, expiry = f" of wave {known.wave}", known.started_at + timedelta(days=RETAIN_DAYS)
+        until = f", which an expiry of snapshots may drop from {timestamp(expiry)} on"
+    return (
+        f"what attempt {attempt} has staged{whose} is the only copy of {some(parts, NAMED, 'partition', by='; ')}: "
+        f"Kafka has them no more. It stays on branch {branch_of(attempt)} of {table.identifier}{until}. {why}. "
+        f"To give it up: {give_up}"
+    )
 
 
 def lost_by_kafka(
@@ -119,15 +106,9 @@ def refuse_to_lose(
     there = [item for item in candidates if item.attempt in branches]
     if there and (lost := gone_from_kafka(ports, first_read, passed)):
         newest = there[-1]
-        kept = KeptBranch(
-            table=table.identifier,
-            pipeline=pipeline,
-            attempt=newest.attempt,
-            wave=newest.wave,
-            since=newest.started_at,
-            give_up=give_up,
-        )
-        raise OnlyCopyError(kept.refusal(lost, why=why), wave=newest.wave, attempt=newest.attempt)
+        why = why or f"Let it be published first: {remedies.run(pipeline)}"
+        refusal = _refusal(table, newest.attempt, lost, known=newest, why=why, give_up=give_up)
+        raise OnlyCopyError(refusal, wave=newest.wave, attempt=newest.attempt)
 
 
 def refuse_to_drop(ports: Ports, claim: Claim, table: LakeTable, some: Sequence[AttemptRecord], *, why: str) -> None:
@@ -160,13 +141,12 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
         for seen in table.visible(wanted) if wanted else ():
             gone[seen.stream] = gone.get(seen.stream, NOTHING) - seen.offsets
         if lost := {key: offsets for key, offsets in gone.items() if offsets}:
-            kept = KeptBranch(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
             why = (
                 "This ledger does not know that attempt, so no run publishes it. Keep what is wanted of it first: "
                 f"SELECT * FROM {sql_table(table.identifier)} VERSION AS OF '{branch_of(attempt)}' "
                 f"WHERE ingest_attempt = '{attempt}'"
             )
-            raise OnlyCopyError(kept.refusal(lost, why=why), attempt=attempt)
+            raise OnlyCopyError(_refusal(table, attempt, lost, why=why, give_up=REPEAT), attempt=attempt)
 
 
 def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[Stream, RangeSet]:
