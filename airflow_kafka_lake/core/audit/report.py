@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
@@ -34,6 +34,14 @@ class OffsetStatus(StrEnum):
     HELD = "held"
     LOST = "lost"
 
+
+STATUSES: Mapping[RangeState, OffsetStatus] = {
+    RangeState.COMMITTED: OffsetStatus.COMMITTED,
+    RangeState.SKIPPED: OffsetStatus.SKIPPED,
+    RangeState.PLANNED: OffsetStatus.PLANNED,
+    RangeState.HELD: OffsetStatus.HELD,
+    RangeState.CANCELLED: OffsetStatus.HELD,
+}
 
 URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 
@@ -88,17 +96,7 @@ def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: StreamBounds | 
 
 
 def _of_range(item: RangeRecord) -> TimelineSlice:
-    match item.state:
-        case RangeState.COMMITTED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.COMMITTED)
-        case RangeState.SKIPPED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.SKIPPED, message=item.reason or "")
-        case RangeState.PLANNED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.PLANNED)
-        case RangeState.HELD | RangeState.CANCELLED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.HELD, message=item.reason or "")
-        case _:
-            assert_never(item.state)
+    return TimelineSlice(range=item.range, status=STATUSES[item.state], message=item.reason or "")
 
 
 def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
