@@ -348,10 +348,6 @@ class LogFacts:
         seen = self._partitions()
         return epochs_in_doubt((seen[item.stream], item.leader_epoch) for item in ranges if item.stream in seen)
 
-    def leader_epochs(self) -> dict[tuple[str, int], int]:
-        """Return under which epoch each partition was led when it was observed, where that is known."""
-        return leader_epochs(self.snapshot.partitions if self.snapshot else ())
-
     def losses(self, ranges: Sequence[RangeRecord]) -> Losses:
         """Compare topic ids, log starts, ends and leader epochs with the planned ones."""
         failed: dict[str, KafkaLakeError] = {}

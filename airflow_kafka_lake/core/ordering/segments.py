@@ -319,13 +319,9 @@ class SegmentOrder:
 
     def state_of(self, segment: Segment) -> str:
         """Return in words whether all of a segment is in the lake, or may begin to be read."""
-        if self.is_drained(segment):
+        if is_drained(segment, self._streams):
             return "drained"
         return "waits" if self._blockers(segment) else "may start"
-
-    def is_drained(self, segment: Segment) -> bool:
-        """Return whether nothing of a segment is left to be read."""
-        return is_drained(segment, self._streams)
 
     def parents(self, segment: Segment) -> list[Segment]:
         """Return the segments that one continues, sorted."""
@@ -337,7 +333,7 @@ class SegmentOrder:
             "seal": segment.seal,
             "sealed": segment.sealed,
             "layout": segment.layout,
-            "drained": self.is_drained(segment),
+            "drained": is_drained(segment, self._streams),
             "launchable": not self._blockers(segment),
             "parents": [
                 item.stream._asdict() | {"start": item.start, "seal": item.seal} for item in self.parents(segment)
