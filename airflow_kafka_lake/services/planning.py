@@ -54,7 +54,6 @@ from airflow_kafka_lake.core.planning.decision import (
     behind_the_end,
     blocked_topics,
     decide,
-    declare_nothing,
     doubtful_heads,
     elsewhere,
     ends_of,
@@ -397,14 +396,14 @@ def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) 
     return Times(times.answers, {key: first for key, first in firsts.items() if first is not None})
 
 
-def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing) -> Plan:
+def plan_from(ports: Ports, facts: PlanFacts, declare: Declare | None = None) -> Plan:
     """Decide a plan, and sample its records, to weigh it; EmptyPeriodError for a period that holds nothing."""
     wanted = want(facts)
     if (period := wanted.period) and period.landed_below and not period.offsets:
         wanted = replace(wanted, period=replace(period, deleted_rows=_deleted_rows(ports, facts, wanted)))
     if wanted.holds_nothing:
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
-    return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
+    return decide(facts, wanted, _sampled(ports, facts.spec, heaviest(wanted.slices)), declare)
 
 
 def _deleted_rows(ports: Ports, facts: PlanFacts, wanted: Demand) -> int:

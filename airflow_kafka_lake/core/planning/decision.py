@@ -38,7 +38,7 @@ from airflow_kafka_lake.core.ordering.layouts import (
     topics_seen,
 )
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.planning.costs import WaveCost, heaviest, to_read, weights
+from airflow_kafka_lake.core.planning.costs import WaveCost, to_read, weights
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Period, Plan, PlanBlock, StreamDemand, build_plan
 from airflow_kafka_lake.core.planning.policies import (
     Bounds,
@@ -309,11 +309,6 @@ Declare = Callable[[KnownLayouts, Sequence[ObservedTopic]], LayoutChange]
 """A person's declaration about the segments that there are then."""
 
 
-def declare_nothing(_known: KnownLayouts, _topics: Sequence[ObservedTopic]) -> LayoutChange:
-    """Leave the segments as they come."""
-    return LayoutChange()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """The demand of the streams, and the topics left out; `period` is None where none was asked for."""
@@ -330,11 +325,6 @@ class Demand:
         """Whether nothing lies in the period, though everything that was asked for was observed."""
         everything, period = not self.blocked and not self.unknown, self.period
         return period is not None and everything and not period.offsets and not period.deleted_rows
-
-    @property
-    def to_weigh(self) -> list[Slice]:
-        """The slices to sample, to weigh the rest."""
-        return heaviest(self.slices)
 
 
 def want(facts: PlanFacts) -> Demand:
@@ -389,7 +379,7 @@ def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations)
     )
 
 
-def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
+def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare: Declare | None = None) -> Plan:
     """Decide ranges, waves and segments; `declare` adds a person's declaration about the segments."""
     segments = _apply_layout_change(facts, wanted.asked, declare)
     waiting = segments.layout_change.waiting
@@ -410,7 +400,7 @@ def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare:
     return replace(made, period=wanted.period)
 
 
-def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declare: Declare) -> LayoutPlan:
+def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declare: Declare | None) -> LayoutPlan:
     """Decide the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
@@ -420,7 +410,10 @@ def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declar
         own = replace(known, layouts=layouts[topic.name])
         changes += [check_seals(facts.spec, topic, own), evolve(facts.spec, topic, own)]
     layout_change = LayoutChange.of_all(changes)
-    then = replace(known, graph=apply_layout_change(known.graph, layout_change).graph)
+    applied = apply_layout_change(known.graph, layout_change)
+    if declare is None:
+        return applied
+    then = replace(known, graph=applied.graph)
     return apply_layout_change(known.graph, layout_change | declare(then, topics))
 
 
