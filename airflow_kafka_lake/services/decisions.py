@@ -291,7 +291,7 @@ def preview_withdraw(
     reason = needed_reason(reason)
     streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
     selection.require(subject.pipeline, streams.values())
-    found = [item for item in subject.ranges if selection.has(item.stream)]
+    found = [item for item in subject.ranges if item.stream in selection]
     touched = [streams[key] for key in sorted({item.stream for item in found})]
     asked = slices(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:

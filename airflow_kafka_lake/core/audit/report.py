@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
+from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.wire import timestamp
 
 # The timeline of a stream that a report draws: the status of each range of its offsets.
@@ -183,27 +184,11 @@ class ObservedBounds:
         return {stream: its.leader_epoch for stream, its in self.bounds.items() if its.leader_epoch is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamScope:
-    """The streams that a status or an audit is asked about: all of a topic, some of its partitions, or everything."""
-
-    topic: str | None = None
-    partitions: frozenset[int] | None = None
-
-    def __contains__(self, stream: object) -> bool:
-        if not isinstance(stream, tuple):
-            return False
-        topic, _, partition = stream
-        return self.topic in (None, topic) and (self.partitions is None or partition in self.partitions)
-
-    def of(self, inputs: AuditInputs, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Leave out findings about other streams, and about waves without a range of these."""
-        waves = {item.wave for item in inputs.ledger.ranges if item.stream in self}
-        others = {item.wave for item in inputs.ledger.ranges} - waves
-        return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
-
-
-EVERYTHING = StreamScope()
+def about(scope: StreamScope, inputs: AuditInputs, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave out findings about streams that are not in scope, and about waves without a range of one that is."""
+    waves = {item.wave for item in inputs.ledger.ranges if item.stream in scope}
+    others = {item.wave for item in inputs.ledger.ranges} - waves
+    return tuple(item for item in findings if (item.stream in scope if item.stream else item.wave not in others))
 
 
 class CheckResult(Protocol):

@@ -41,17 +41,14 @@ class SelectedSlice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Chosen streams and offsets; None is all: topics, generations, partitions, from the first offset, to the last."""
+class StreamScope:
+    """Chosen streams of a pipeline; None is all: topics, generations, partitions."""
 
     topic: str | None = None
     topic_id: str | None = None
     partitions: frozenset[int] | None = None
-    start: int | datetime | None = None
-    end: int | datetime | None = None
 
-    def has(self, stream: Stream) -> bool:
-        """Return whether a stream is meant."""
+    def __contains__(self, stream: Stream) -> bool:
         topic, topic_id, partition = stream
         return (
             self.topic in (None, topic)
@@ -63,6 +60,17 @@ class Selection:
         """Raise UnknownSubjectError where a topic, a generation or a partition is named that none of them is of."""
         keys = (stream.key for stream in streams)
         require_streams(pipeline, keys, topic=self.topic, topic_id=self.topic_id, partitions=self.partitions)
+
+
+EVERYTHING = StreamScope()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(StreamScope):
+    """Chosen streams and offsets of them; None is also: from the first offset, to the last."""
+
+    start: int | datetime | None = None
+    end: int | datetime | None = None
 
     @property
     def times(self) -> tuple[int, ...]:
