@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     JobFailedError,
@@ -25,9 +25,6 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.identity import check_losses
 
 # Which records of a staging branch exist nowhere else, and the refusal that names the two ways on.
-
-NAMED = 5
-"""Partitions that a refusal names; more are counted."""
 
 Offsets = Mapping[Stream, RangeSet]
 

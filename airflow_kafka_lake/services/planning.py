@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from airflow_kafka_lake.core.amounts import FEW
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     DamagedTableError,
@@ -215,7 +216,6 @@ PLAN_TRIES = 12
 of which is first once, the run that follows the pipeline, and its own turn."""
 
 LOOKS = 3
-_NAMED = 3
 
 
 def plan_after_others(
@@ -356,7 +356,7 @@ def observe_and_gather(
         starts = {item.stream: item.log_start for item in facts.seen.selected}
         if not facts.times.answers or not (gone := moved(ports, starts)):
             return facts
-        named = ", ".join(map(str, gone[:_NAMED]))
+        named = ", ".join(map(str, gone[:FEW]))
         message = f"Kafka deleted records of {named} while the offsets of times were asked for"
         if left:
             ports.progress(f"{message}: observing again")

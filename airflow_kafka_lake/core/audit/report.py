@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import FEW, count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream, rows_seen
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.deletions import Deletions
@@ -167,8 +167,6 @@ CLEANED = (
     "be told from a lost one"
 )
 NOT_ASKED = "not asked: Kafka is asked for --report, --deep and --cutover"
-NAMED = 3
-"""Slices that a sentence names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +426,7 @@ def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> st
     if not coverage:
         return "nothing is committed yet"
     found = coverage.ranges
-    if len(found) <= NAMED:
+    if len(found) <= FEW:
         where = " and ".join(map(_interval, found))
     else:
         whole = OffsetRange(found[0].start, found[-1].end)

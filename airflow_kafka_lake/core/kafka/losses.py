@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -170,9 +170,6 @@ def cut_below(
 
 
 # Offsets of a planned range that Kafka no longer has: errors and holds that name them and the remedies.
-
-NAMED = 5
-"""Slices that a reason names; more are counted."""
 
 
 def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRecordsError | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import FEW, count
 from airflow_kafka_lake.core.errors import (
     EmptyPeriodError,
     GroupOffsetError,
@@ -208,8 +208,6 @@ class Generations:
 # How much lies in a period that is asked for, and the refusal of one that holds nothing.
 
 NOT_KNOWN = "a time that is not known"
-_NAMED = 3
-"""Partitions whose offsets a message names: the largest."""
 _TAIL = 10
 """Offsets at a log's end that are searched for a record: the last ones may be transaction markers."""
 
@@ -269,11 +267,11 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
         f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
         if item.log_start < item.readable_end(spec.isolation)
         else f"{item.stream} has none"
-        for item in sorted(largest[:_NAMED], key=lambda item: item.stream)
+        for item in sorted(largest[:FEW], key=lambda item: item.stream)
     ]
     if any(item.landed_below for item in asked):
         has += ["no row of the deleted offsets is of that time"]
-    has += [f"{count(len(asked) - _NAMED, 'more partition')} not shown"] if len(asked) > _NAMED else []
+    has += [f"{count(len(asked) - FEW, 'more partition')} not shown"] if len(asked) > FEW else []
     if any(isinstance(at, datetime) for at in (bounds.start, bounds.end)):
         has += ["Kafka finds a time by the first offset that is as late, be it a marker of a transaction"]
     open_ = [

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.amounts import count, size, some
+from airflow_kafka_lake.core.amounts import NAMED, count, size, some
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
@@ -19,9 +19,6 @@ from airflow_kafka_lake.core.wire import milliseconds
 
 LAST = 2**63 - 1
 """The end of every log."""
-
-MAX_NAMED = 5
-"""Partitions that a refusal names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +124,7 @@ def gone_below(
 def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpiredError:
     """Return the refusal of a period by time that may begin among offsets whose times Kafka no longer has."""
     first = next(iter(below))
-    named = some((f"{stream} {gone}" for stream, gone in below.items()), MAX_NAMED, "partition")
+    named = some((f"{stream} {gone}" for stream, gone in below.items()), NAMED, "partition")
     return RangeExpiredError(
         f"the period may begin among offsets that Kafka has no longer: {named}. Nothing "
         "was decided; give offsets there, or a later begin, or the other partitions by name",
