@@ -242,7 +242,7 @@ def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRec
     if wave.lease_live:
         return ServingStatus(message=_at_work(wave, attempts, now))
     last = [attempts[-1].ended_at, wave.lease_until] if attempts else []
-    untaken = now - max(request.at, *(moment for moment in last if moment is not None and moment <= now), request.at)
+    untaken = now - max([request.at, *(moment for moment in last if moment is not None and moment <= now)])
     if untaken < TAKEN_SOON:
         return ServingStatus(message=f"wave {wave.id} of pipeline {wave.pipeline} waits for a worker", untaken=untaken)
     return ServingStatus(
