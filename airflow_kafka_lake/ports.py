@@ -110,11 +110,7 @@ class JobRunner(Protocol):
         JobFailedError with the last lines of the job's log, secrets masked."""
 
     def report(
-        self,
-        job: ReportingJob,
-        *,
-        progress: Callable[[str], None],
-        counted: Callable[[Counters], None] = lambda _: None,
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None]
     ) -> Mapping[str, Any]:
         """Run a job to its end and return its document; a job that fails has changed nothing.
 

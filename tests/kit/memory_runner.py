@@ -140,11 +140,7 @@ class MemoryRunner:
         return False
 
     def report(
-        self,
-        job: ReportingJob,
-        *,
-        progress: Callable[[str], None],
-        counted: Callable[[Counters], None] = lambda _: None,
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None]
     ) -> Mapping[str, Any]:
         """Compare keys, values, headers and times; or decode again, of which a row in memory keeps only the error."""
         if self.failures:

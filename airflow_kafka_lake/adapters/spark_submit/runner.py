@@ -294,11 +294,7 @@ class SparkSubmitRunner:
                 read([Tip.from_json(item) for item in _left(running).get("read", ())])
 
     def report(
-        self,
-        job: ReportingJob,
-        *,
-        progress: Callable[[str], None],
-        counted: Callable[[Counters], None] = lambda _: None,
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None]
     ) -> Mapping[str, Any]:
         with self._running(job) as running:
             messages = drivers.FollowedLog(running.folder / MESSAGES_FILE, progress)
