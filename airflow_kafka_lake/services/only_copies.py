@@ -79,6 +79,13 @@ def cancelled(wave: str) -> str:
     return f"{remedies.cancel(wave, drop_staged=True)}; {remedies.release(wave)} has it read anew"
 
 
+def newest_resumable(attempts: Iterable[AttemptRecord], table: LakeTable) -> AttemptRecord | None:
+    """Return the newest of a wave's attempts, oldest first, whose branch exists and may be published."""
+    candidates = [item for item in attempts if is_resumable(item)]
+    branches = frozenset(table.branches()) if candidates else frozenset()
+    return next((item for item in reversed(candidates) if item.attempt in branches), None)
+
+
 def refuse_to_lose(
     ports: Ports,
     pipeline: str,
@@ -95,14 +102,9 @@ def refuse_to_lose(
 
     `passed` are offsets that a person leaves unread. Ranges that are read again do not count: main has their rows.
     """
-    candidates = [item for item in attempts if is_resumable(item)]
     first_read = [item for item in ranges if not item.generation]
-    if not candidates or not first_read:
-        return
-    branches = frozenset(table.branches())
-    there = [item for item in candidates if item.attempt in branches]
-    if there and (lost := gone_from_kafka(ports, first_read, passed)):
-        newest = there[-1]
+    newest = newest_resumable(attempts, table) if first_read else None
+    if newest and (lost := gone_from_kafka(ports, first_read, passed)):
         why = why or f"Let it be published first: {remedies.run(pipeline)}"
         refusal = _refusal(table, newest.attempt, lost, known=newest, why=why, give_up=give_up)
         raise OnlyCopyError(refusal, wave=newest.wave, attempt=newest.attempt)
