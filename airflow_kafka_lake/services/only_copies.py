@@ -10,7 +10,6 @@ from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     JobFailedError,
-    KafkaLakeError,
     LostRecordsError,
     OnlyCopyError,
     SchemaMismatchError,
@@ -47,25 +46,6 @@ def _refusal(
         f"Kafka has them no more. It stays on branch {branch_of(attempt)} of {table.identifier}{until}. {why}. "
         f"To give it up: {give_up}"
     )
-
-
-def lost_by_kafka(
-    ranges: Iterable[RangeRecord], failed: Mapping[str, KafkaLakeError], passed: Slice | None = None
-) -> Offsets:
-    """Return the offsets of some ranges that cannot be read again, less the ones that a person passes unread.
-
-    `failed` has by range the error of topic or log.
-    """
-    found: dict[Stream, RangeSet] = {}
-    for item in ranges:
-        if (error := failed.get(item.id)) is None:
-            continue
-        gone = RangeSet((error.lost if isinstance(error, LostRecordsError) and error.lost else item.range,))
-        if passed and item.stream[1:] == passed.stream[1:]:
-            gone -= RangeSet((passed.range,))
-        if gone:
-            found[item.stream] = found.get(item.stream, NOTHING) | gone
-    return found
 
 
 # Refuse to drop a staging branch that is the only copy of records: Kafka has deleted them, and main lacks them.
@@ -170,14 +150,22 @@ def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> Ra
     )
 
 
-def gone_from_kafka(
-    ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None
-) -> Mapping[Stream, RangeSet]:
-    """Return which offsets of some ranges Kafka cannot give again; raises that of an answer it does not give."""
+def gone_from_kafka(ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None) -> Offsets:
+    """Return which offsets of some ranges Kafka cannot give again, less the ones that a person passes unread; raises
+    that of an answer it does not give."""
     seen = check_losses(ports, ranges)
     if seen.unknown:
         raise seen.refusal(
             "{}, so whether what is staged is the only copy of its records cannot be told. Nothing was dropped: "
             "repeat when Kafka answers"
         )
-    return lost_by_kafka(ranges, seen.failed, passed)
+    found: dict[Stream, RangeSet] = {}
+    for item in ranges:
+        if (error := seen.failed.get(item.id)) is None:
+            continue
+        gone = RangeSet((error.lost if isinstance(error, LostRecordsError) and error.lost else item.range,))
+        if passed and item.stream[1:] == passed.stream[1:]:
+            gone -= RangeSet((passed.range,))
+        if gone:
+            found[item.stream] = found.get(item.stream, NOTHING) | gone
+    return found
