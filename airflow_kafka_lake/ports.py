@@ -53,14 +53,6 @@ from airflow_kafka_lake.core.spec import Isolation
 # Jobs, time and processes.
 
 
-def uncounted(_: Counters) -> None:
-    """Take no notice of a job's counts."""
-
-
-def unread(_: Sequence[Tip]) -> None:
-    """Take no notice of a job's last reads."""
-
-
 class ReportingJob(Protocol):
     """A Spark job that returns a document; when it fails it has changed nothing."""
 
@@ -108,8 +100,8 @@ class JobRunner(Protocol):
         *,
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
-        counted: Callable[[Counters], None] = uncounted,
-        read: Callable[[Sequence[Tip]], None] = unread,
+        counted: Callable[[Counters], None] = lambda _: None,
+        read: Callable[[Sequence[Tip]], None] = lambda _: None,
     ) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
         the job makes progress, and an exception it raises ends the job. A job without progress for too long is ended.
@@ -118,7 +110,7 @@ class JobRunner(Protocol):
         JobFailedError with the last lines of the job's log, secrets masked."""
 
     def report(
-        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None] = uncounted
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None]
     ) -> Mapping[str, Any]:
         """Run a job to its end and return its document; a job that fails has changed nothing.
 
@@ -541,18 +533,6 @@ class SchemaRegistry(Protocol):
 # All ports as one value.
 
 
-def unseen(_: ProgressEvent) -> None:
-    """Show nothing."""
-
-
-def always(_: str) -> None:
-    """Want every wave to its end."""
-
-
-def unprepared(_: int) -> None:
-    """Let the first job start its driver."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ports:
     """All ports as one value, which every service takes."""
@@ -569,10 +549,10 @@ class Ports:
     actor: str
     progress: Callable[[str], None]
     """Shows a person the current step, one short sentence at a time."""
-    live: Callable[[ProgressEvent], None] = unseen
+    live: Callable[[ProgressEvent], None] = lambda _: None
     """Shows a person how far it is, moment by moment; it fails nothing."""
-    wanted: Callable[[str], None] = always
+    wanted: Callable[[str], None] = lambda _: None
     """Asked about a wave each time its lease is renewed; its error ends the attempt, and its job."""
-    prepare: Callable[[int], None] = unprepared
+    prepare: Callable[[int], None] = lambda _: None
     """Told that jobs of so much effort (`core.spark.job`) will probably follow, whose driver may start meanwhile; it
     fails nothing."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, dataclass_tr
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import FEW, count, some
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     HeldError,
@@ -262,9 +262,6 @@ class LedgerTrigger(BaseTrigger):
 
 # The waits of a task: each trigger asks one question, answered with yes or with the missing part.
 
-NAMED = 3
-"""Partitions that an answer names; more are counted."""
-
 
 class PlanResolvedTrigger(LedgerTrigger):
     """Waits until no range of a plan is open: each is committed, skipped, or withdrawn by a person."""
@@ -409,7 +406,7 @@ class WatermarkTrigger(LedgerTrigger):
                 unread.append(stream)
         there = f"the watermarks of {self.topic} are there"
         if unread:  # they begin at or above the awaited end: the offsets below were passed without a row
-            named = some((f"{item.key} begins at {item.origin}" for item in unread), NAMED, "partition")
+            named = some((f"{item.key} begins at {item.origin}" for item in unread), FEW, "partition")
             there += f"; nothing of it was read below an origin: {named}"
         return WaitAnswer(done=not message, message=message or there)
 

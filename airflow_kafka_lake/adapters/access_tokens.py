@@ -18,6 +18,7 @@ from collections.abc import Callable
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
 _TIMEOUT_SECONDS = 20.0
 _LARGEST_ANSWER_BYTES = 1 << 20
 _LIFETIME_SECONDS = 300
@@ -28,6 +29,13 @@ _WRONG_SETTINGS = {
     **dict.fromkeys((400, 401, 403), "the token endpoint refuses the client's id and secret, or the scope"),
     **dict.fromkeys((301, 302, 303, 307, 308, 404, 405), "no token endpoint is here, and no redirection is followed"),
 }
+
+
+def refusal(key: str, connection: str, problem: str) -> ConnectionSettingsError:
+    """Return the refusal of an option of a Kafka connection."""
+    return ConnectionSettingsError(
+        f"Kafka connection {connection!r}, option {key!r}: {problem}.", connection=connection, option=key
+    )
 
 
 class Renewal:
@@ -115,12 +123,7 @@ class TokenEndpoint:
         return f"The token endpoint of Kafka connection {self._connection!r}"
 
     def _refused(self, problem: str) -> ConnectionSettingsError:
-        key = "sasl.oauthbearer.token.endpoint.url"
-        return ConnectionSettingsError(
-            f"Kafka connection {self._connection!r}, option {key!r}: {problem}.",
-            connection=self._connection,
-            option=key,
-        )
+        return refusal(TOKEN_URL, self._connection, problem)
 
 
 def signed_token(connection: str, region: str) -> tuple[str, float]:

@@ -20,7 +20,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint, signed_token
+from airflow_kafka_lake.adapters.access_tokens import TOKEN_URL, TokenEndpoint, refusal, signed_token
 from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.addresses import web_address
@@ -69,8 +69,7 @@ _Choice = TypeVar("_Choice", SecurityProtocol, Mechanism)
 _ALIASES = {"metadata.broker.list": "bootstrap.servers", "sasl.mechanisms": "sasl.mechanism"}
 _MECHANISM = "sasl.mechanism"
 _PASSWORD = frozenset({"sasl.username", "sasl.password"})
-_TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
-_CLIENT = frozenset({_TOKEN_URL, "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"})
+_CLIENT = frozenset({TOKEN_URL, "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"})
 _SCOPE, _EXTENSIONS = "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions"
 _EXTENSION = re.compile(r"\s*[A-Za-z]+\s*=[^\x00-\x1f]*")
 _TOKEN = _CLIENT | {_SCOPE, _EXTENSIONS, "https.ca.location", "https.ca.pem"}
@@ -209,10 +208,10 @@ class KafkaSettings:
         servers = _servers(options.pop("bootstrap.servers", ""), connection)
         protocol = _choice(SecurityProtocol, options.pop("security.protocol", "PLAINTEXT"), connection)
         if protocol in LOGGED_IN and _MECHANISM not in options:
-            raise _refusal(_MECHANISM, connection, f"it is missing, and security.protocol is {protocol}")
+            raise refusal(_MECHANISM, connection, f"it is missing, and security.protocol is {protocol}")
         if protocol not in LOGGED_IN and (idle := _SASL & options.keys()):
             problem = f"it needs security.protocol SASL_SSL or SASL_PLAINTEXT, not {protocol}"
-            raise _refusal(min(idle), connection, problem)
+            raise refusal(min(idle), connection, problem)
         _check_encryption(options, protocol, connection)
         mechanism = _choice(Mechanism, options.pop(_MECHANISM), connection) if protocol in LOGGED_IN else None
         if mechanism is Mechanism.OAUTHBEARER and not _TOKEN & options.keys() and any(map(_AMAZON.search, servers)):
@@ -242,7 +241,7 @@ class KafkaSettings:
             found["sasl.jaas.config"] = self._jaas(self.mechanism)
         if self.mechanism is Mechanism.OAUTHBEARER:
             found["sasl.login.callback.handler.class"] = _TOKEN_CALLBACK
-            found[_TOKEN_URL] = self.options[_TOKEN_URL]
+            found[TOKEN_URL] = self.options[TOKEN_URL]
             # RFC 6749, section 2.3.1; by itself the client sends both as they are, and a colon in the id splits them.
             found["sasl.oauthbearer.header.urlencode"] = "true"
         if self.mechanism is Mechanism.AWS_MSK_IAM:
@@ -335,7 +334,7 @@ class KafkaSettings:
         named = [found[1].lower() for found in map(_AMAZON.search, self.servers) if found]
         (region,) = named[:1] or [os.environ.get("AWS_REGION", "")]
         if not re.fullmatch("[a-z0-9-]+", region):
-            raise _refusal("bootstrap.servers", self.connection, "no host has MSK's own name; set AWS_REGION to theirs")
+            raise refusal("bootstrap.servers", self.connection, "no host has MSK's own name; set AWS_REGION to theirs")
         return region
 
     @cached_property
@@ -345,7 +344,7 @@ class KafkaSettings:
             return partial(signed_token, self.connection, self._region)
         if self.mechanism is not Mechanism.OAUTHBEARER:
             return None
-        url = self.options[_TOKEN_URL]
+        url = self.options[TOKEN_URL]
         return TokenEndpoint(
             connection=self.connection,
             url=url,
@@ -401,7 +400,7 @@ class KafkaSettings:
         try:
             key = forms.load_pem_private_key(self._pem("ssl.key", _PRIVATE_KEY).encode(), password)
         except (TypeError, ValueError, UnsupportedAlgorithm):
-            raise _refusal("ssl.key.*", self.connection, "it is no key, or ssl.key.password is wrong") from None
+            raise refusal("ssl.key.*", self.connection, "it is no key, or ssl.key.password is wrong") from None
         plain = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
         return key.private_bytes(*plain).decode().strip()
 
@@ -415,7 +414,7 @@ class KafkaSettings:
                 context.load_default_certs()
         except ssl.SSLError as error:
             problem = f"OpenSSL does not take the certificates ({error.reason})"
-            raise _refusal(f"{authority}.*", self.connection, problem) from None
+            raise refusal(f"{authority}.*", self.connection, problem) from None
         return context
 
     def tls_context(self) -> ssl.SSLContext:
@@ -431,7 +430,7 @@ class KafkaSettings:
                     context.load_cert_chain(both.name, password=self._opened.get("ssl.key.password", ""))
         except ssl.SSLError as error:
             problem = f"OpenSSL does not take the certificate or the key ({error.reason})"
-            raise _refusal("ssl.*", self.connection, problem) from None
+            raise refusal("ssl.*", self.connection, problem) from None
         return context
 
     @property
@@ -447,14 +446,8 @@ class KafkaSettings:
         if text is None:
             return ""
         if not (found := kind.findall(text)):
-            raise _refusal(f"{what}.*", self.connection, f"no such PEM block is in it: {_PEM_HINTS[kind]}")
+            raise refusal(f"{what}.*", self.connection, f"no such PEM block is in it: {_PEM_HINTS[kind]}")
         return "\n".join(found)
-
-
-def _refusal(key: str, connection: str, problem: str) -> ConnectionSettingsError:
-    return ConnectionSettingsError(
-        f"Kafka connection {connection!r}, option {key!r}: {problem}.", connection=connection, option=key
-    )
 
 
 def _known(extra: Mapping[str, object], connection: str) -> dict[str, str]:
@@ -463,14 +456,14 @@ def _known(extra: Mapping[str, object], connection: str) -> dict[str, str]:
     for given, value in extra.items():
         key = _ALIASES.get(given, given)
         if key not in _ALLOWED | _DROPPED | _FIXED.keys():
-            raise _refusal(given, connection, _not_allowed(given))
+            raise refusal(given, connection, _not_allowed(given))
         if key in _DROPPED or not (text := _text(given, value, connection)):
             continue
         if key in _FIXED:
             if text != _FIXED[key][0]:
-                raise _refusal(given, connection, _FIXED[key][1])
+                raise refusal(given, connection, _FIXED[key][1])
         elif found.setdefault(key, text) != text:
-            raise _refusal(given, connection, f"it is an alias of {key!r}, which has another value; keep one of them")
+            raise refusal(given, connection, f"it is an alias of {key!r}, which has another value; keep one of them")
     return found
 
 
@@ -478,7 +471,7 @@ def _read(key: str, location: str, connection: str) -> bytes:
     try:
         return Path(location).read_bytes()
     except OSError as error:
-        raise _refusal(key, connection, f"the file cannot be read on this machine ({error.strerror})") from None
+        raise refusal(key, connection, f"the file cannot be read on this machine ({error.strerror})") from None
 
 
 def _not_allowed(key: str) -> str:
@@ -494,12 +487,12 @@ def _text(key: str, value: object, connection: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is not None and not isinstance(value, str | int | float):
-        raise _refusal(key, connection, "a text, a number, true or false is needed")
+        raise refusal(key, connection, "a text, a number, true or false is needed")
     text = "" if value is None else str(value)
     if key.endswith((".username", ".password", ".secret")):
         return text
     if key.endswith(".ms") and text and not text.strip().isdecimal():
-        raise _refusal(key, connection, "a whole number of milliseconds is needed")
+        raise refusal(key, connection, "a whole number of milliseconds is needed")
     return text.strip()
 
 
@@ -509,10 +502,10 @@ def _servers(text: str, connection: str) -> tuple[str, ...]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         parsed = _SERVER.fullmatch(item)
         if not parsed or not 0 < int(parsed["port"] or 9092) < 65536:
-            raise _refusal("bootstrap.servers", connection, "use host:port, several separated by commas")
+            raise refusal("bootstrap.servers", connection, "use host:port, several separated by commas")
         found.append(f"{parsed['host']}:{parsed['port'] or 9092}")
     if not found:
-        raise _refusal("bootstrap.servers", connection, "it is missing; add host:port to the connection's extra")
+        raise refusal("bootstrap.servers", connection, "it is missing; add host:port to the connection's extra")
     return tuple(found)
 
 
@@ -522,7 +515,7 @@ def _choice(legal: type[_Choice], text: str, connection: str) -> _Choice:
         return legal(text.upper())
     except ValueError:
         problem = _NOT_TAKEN.get(text.upper(), f"use one of {', '.join(legal)}")
-    raise _refusal(_MECHANISM if legal is Mechanism else "security.protocol", connection, problem)
+    raise refusal(_MECHANISM if legal is Mechanism else "security.protocol", connection, problem)
 
 
 def _check_proof(options: Mapping[str, str], mechanism: Mechanism | None, connection: str) -> None:
@@ -531,32 +524,32 @@ def _check_proof(options: Mapping[str, str], mechanism: Mechanism | None, connec
         return
     needed, other = _PROOFS.get(mechanism, (_PASSWORD, _TOKEN))
     for key in sorted(needed - options.keys()):
-        raise _refusal(key, connection, f"it is missing, and sasl.mechanism is {mechanism}")
+        raise refusal(key, connection, f"it is missing, and sasl.mechanism is {mechanism}")
     for key in sorted(other & options.keys()):
-        raise _refusal(key, connection, f"it says nothing where sasl.mechanism is {mechanism}; remove it")
+        raise refusal(key, connection, f"it says nothing where sasl.mechanism is {mechanism}; remove it")
     _check_pem(options, ("https.ca",), connection)
-    url = options.get(_TOKEN_URL, "http://unused")
+    url = options.get(TOKEN_URL, "http://unused")
     if not web_address(url) or "?" in url or "#" in url:  # Java is given it as an option, which ends at a space
-        raise _refusal(_TOKEN_URL, connection, "use http(s)://host[:port]/path, without a login or a query")
+        raise refusal(TOKEN_URL, connection, "use http(s)://host[:port]/path, without a login or a query")
     if not all(map(_EXTENSION.fullmatch, filter(None, options.get(_EXTENSIONS, "").split(",")))):
-        raise _refusal(_EXTENSIONS, connection, "use name=value, several separated by commas; names are of letters")
+        raise refusal(_EXTENSIONS, connection, "use name=value, several separated by commas; names are of letters")
 
 
 def _check_encryption(options: Mapping[str, str], protocol: SecurityProtocol, connection: str) -> None:
     if protocol not in ENCRYPTED and (idle := _TLS & options.keys()):
-        raise _refusal(min(idle), connection, f"it needs security.protocol SSL or SASL_SSL, not {protocol}")
+        raise refusal(min(idle), connection, f"it needs security.protocol SSL or SASL_SSL, not {protocol}")
     if options.get("ssl.endpoint.identification.algorithm", "https") not in {"https", "none"}:
-        raise _refusal("ssl.endpoint.identification.algorithm", connection, "use https or none")
+        raise refusal("ssl.endpoint.identification.algorithm", connection, "use https or none")
     for store, names in _STORES.items():
         given = {key for key in options if key.startswith(store)}
         if given and f"{store}.location" not in given:
-            raise _refusal(f"{store}.location", connection, "it is missing")
+            raise refusal(f"{store}.location", connection, "it is missing")
         if given and (other := {f"{name}.{form}" for name in names for form in ("pem", "location")} & options.keys()):
-            raise _refusal(min(other), connection, f"{store} is set too; keep one of them")
+            raise refusal(min(other), connection, f"{store} is set too; keep one of them")
     _check_pem(options, ("ssl.ca", "ssl.certificate", "ssl.key"), connection)
     own = {what for what in ("ssl.certificate", "ssl.key") if {f"{what}.pem", f"{what}.location"} & options.keys()}
     if len(own) == 1:
-        raise _refusal(f"{own.pop()}.*", connection, "a certificate and its key are needed together")
+        raise refusal(f"{own.pop()}.*", connection, "a certificate and its key are needed together")
 
 
 def _open_store(store: str, location: str, password: str, connection: str) -> tuple[str, str]:
@@ -568,12 +561,12 @@ def _open_store(store: str, location: str, password: str, connection: str) -> tu
     data = _read(f"{store}.location", location, connection)
     if data.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
         convert = "keytool -importkeystore -srckeystore FILE.jks -destkeystore FILE.p12 -deststoretype PKCS12"
-        raise _refusal(f"{store}.location", connection, f"only Java reads JKS; make it PKCS#12: {convert}")
+        raise refusal(f"{store}.location", connection, f"only Java reads JKS; make it PKCS#12: {convert}")
     try:
         key, own, others = pkcs12.load_key_and_certificates(data, password.encode() or None)
     except (ValueError, UnsupportedAlgorithm):
         problem = f"it is no PKCS#12 store, or {store}.password is not its password"
-        raise _refusal(f"{store}.location", connection, problem) from None
+        raise refusal(f"{store}.location", connection, problem) from None
     chain = [item.public_bytes(forms.Encoding.PEM).decode() for item in (own, *others) if item]
     plain = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
     return "".join(chain), key.private_bytes(*plain).decode() if key else ""
@@ -583,9 +576,9 @@ def _check_pem(options: Mapping[str, str], names: Iterable[str], connection: str
     for what in names:
         inline, location = f"{what}.pem", f"{what}.location"
         if inline in options and location in options:
-            raise _refusal(inline, connection, f"{location} is set too; keep one of them")
+            raise refusal(inline, connection, f"{location} is set too; keep one of them")
         if inline in options and "-----BEGIN " not in options[inline]:
-            raise _refusal(inline, connection, f"the PEM text itself is needed; a path belongs in {location}")
+            raise refusal(inline, connection, f"the PEM text itself is needed; a path belongs in {location}")
 
 
 def _jaas_quoted(text: str) -> str:

@@ -21,12 +21,11 @@ from airflow_kafka_lake.actions.waves import CancelAction
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import kept_text
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.planning.selection import Selection, StreamScope
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, MAX_PARTITION, parse_bound, parse_count, parse_rate, shown
@@ -291,6 +290,6 @@ def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace
     meant = Selection(topic=arguments.topic, topic_id=arguments.topic_id, partitions=frozenset({arguments.partition}))
     streams = ledger.streams(pipeline)
     meant.require(pipeline, streams)
-    found = [stream for stream in streams if meant.has(stream.key)]
+    found = [stream for stream in streams if stream.key in meant]
     meant.refuse_generations(found)
     return found[0]

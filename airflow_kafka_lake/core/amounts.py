@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+NAMED = 5
+"""How many items a sentence names; more are counted."""
+FEW = 3
+"""How many of them where each takes half a line."""
+
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WORDS = {"committed": "landed", "commit": "land", "revoke": "cancel or hold"}

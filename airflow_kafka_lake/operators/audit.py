@@ -12,7 +12,8 @@ from airflow_kafka_lake import signals
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import AuditReport, StreamScope
+from airflow_kafka_lake.core.audit.report import AuditReport
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.core.reports.metrics import of_audit
 from airflow_kafka_lake.links import PAGE, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (

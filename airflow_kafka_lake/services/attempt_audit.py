@@ -9,7 +9,7 @@ from functools import partial
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.ddl import types
 from airflow_kafka_lake.core.decoding import VALUE_COLUMN, Decoding, Format, Limit, column_of
 from airflow_kafka_lake.core.errors import DecodeLimitError, LogStartMovedError, UnavailableError, UnexplainedError
@@ -40,7 +40,6 @@ from airflow_kafka_lake.core.spark.job import OWN_COLUMNS, Tip
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
 
-NAMED_RANGES = NAMED_COLUMNS = 5
 MOST_PASSED = 1_000
 """Gaps of a wave that are held one by one when the log start has passed them; beyond, whole ranges."""
 GAPS_AT_ONCE = 20_000
@@ -100,7 +99,7 @@ def _require_same_logs(
     for stream, content in contents.items():
         if left := content.offsets - covered[stream]:
             raise UnavailableError(
-                f"the Spark job did not say from which log it has read {stream} {left.named(NAMED_RANGES)}, so that "
+                f"the Spark job did not say from which log it has read {stream} {left.named(NAMED)}, so that "
                 "this cannot be compared with the leader's: repeat the call"
             )
     known = leader_epochs(losses.seen.values())
@@ -226,7 +225,7 @@ def _unexplained(item: RangeRecord, tally: Tally) -> RangeDecision:
     left = tally.unexplained
     seen = "; ".join(tally.seen)
     offsets = count(left.span, "offset is", "offsets are")
-    message = f"{offsets} not explained: {some(left, NAMED_RANGES, 'range')}" + (f" ({seen})" if seen else "")
+    message = f"{offsets} not explained: {some(left, NAMED, 'range')}" + (f" ({seen})" if seen else "")
     return held_by(item.id, UnexplainedError(message), left)
 
 
@@ -287,7 +286,7 @@ def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
         filled = {name.lower(): number for name, number in staged.filled.items()}
         named = ((name, column_of(name, OWN_COLUMNS).lower()) for name in types(asked.schema or ""))
         if empty := [name for name, column in named if filled.get(column) == 0]:
-            these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED_COLUMNS)}"
+            these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED)}"
             told.append(f"{these}: fields are found by their exact names, case included")
     if failed:  # a reason may be long, and the history cuts the end
         these = f"{failed:,} of {count(rows, 'value')} did not decode"

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import SHOWN, AuditInputs, Finding, FindingKind, by_stream, offsets_seen
-from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamBounds, StreamScope
+from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamBounds
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports

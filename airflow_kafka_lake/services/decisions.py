@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -44,7 +44,7 @@ from airflow_kafka_lake.core.ledger.records import (
     StreamRecord,
     WaveRecord,
 )
-from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, merged
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
@@ -291,7 +291,7 @@ def preview_withdraw(
     reason = needed_reason(reason)
     streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
     selection.require(subject.pipeline, streams.values())
-    found = [item for item in subject.ranges if selection.has(item.stream)]
+    found = [item for item in subject.ranges if item.stream in selection]
     touched = [streams[key] for key in sorted({item.stream for item in found})]
     asked = slices(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
@@ -385,16 +385,15 @@ def resume(ports: Ports, subject: PauseSubject, reason: str | None = None) -> Pa
 
 
 def _answer(ports: Ports, subject: PauseSubject, done: PauseAnswer) -> PauseResult:
-    left = _waves(ports, subject, lambda wave: wave.state in UNFINISHED)
+    left = _waves(ports, subject, UNFINISHED)
     at_work = tuple(wave.id for wave in left if wave.lease_live)
     return PauseResult(
         subject=subject, changed=done.changed, pause=done.pause, at_work=at_work, waiting=len(left) - len(at_work)
     )
 
 
-def _waves(ports: Ports, subject: PauseSubject, wanted: Callable[[WaveRecord], bool]) -> list[WaveRecord]:
-    waves = ports.ledger.waves(subject.pipeline, UNFINISHED)
-    return [wave for wave in waves if subject.plan in (None, wave.plan) and wanted(wave)]
+def _waves(ports: Ports, subject: PauseSubject, states: frozenset[WaveState]) -> list[WaveRecord]:
+    return [wave for wave in ports.ledger.waves(subject.pipeline, states) if subject.plan in (None, wave.plan)]
 
 
 def _stop(ports: Ports, subject: PauseSubject) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -402,7 +401,7 @@ def _stop(ports: Ports, subject: PauseSubject) -> tuple[tuple[str, ...], tuple[s
     stopped: list[str] = []
     landed: list[str] = []
     problems: list[KafkaLakeError] = []
-    for wave in _waves(ports, subject, lambda wave: wave.state in OPEN):
+    for wave in _waves(ports, subject, OPEN):
         try:
             (landed if recover_wave(ports, wave, by_force=True) else stopped).append(wave.id)
         except OVERTAKEN as error:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind, offsets_seen
-from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
+from airflow_kafka_lake.core.audit.report import ObservedBounds
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream, offsets_by, summed
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spark.halving import OUT_OF_MEMORY
 from airflow_kafka_lake.core.spec import PipelineSpec

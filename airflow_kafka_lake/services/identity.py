@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     nearest,
 )
-from airflow_kafka_lake.core.kafka.losses import LogFacts, Losses
+from airflow_kafka_lake.core.kafka.losses import LogFacts, Losses, leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import TopicDescription
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.plans import BindTable
@@ -108,9 +108,10 @@ def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     facts = LogFacts(changed=changed, problems=problems)
     if topics := facts.to_observe(ranges):
         only = {item.stream.place for item in ranges if item.stream.topic in topics}
-        facts = replace(facts, snapshot=ports.source.snapshot(topics, None, only))
-    if doubts := facts.in_doubt(ranges):
-        facts = replace(facts, ends=ports.source.epoch_ends(doubts, facts.leader_epochs()))
+        seen = ports.source.snapshot(topics, None, only)
+        facts = replace(facts, snapshot=seen)
+        if doubts := facts.in_doubt(ranges):
+            facts = replace(facts, ends=ports.source.epoch_ends(doubts, leader_epochs(seen.partitions)))
     return facts.losses(ranges)
 
 

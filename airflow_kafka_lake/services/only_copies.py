@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     JobFailedError,
-    KafkaLakeError,
     LostRecordsError,
     OnlyCopyError,
     SchemaMismatchError,
@@ -27,61 +25,27 @@ from airflow_kafka_lake.services.identity import check_losses
 
 # Which records of a staging branch exist nowhere else, and the refusal that names the two ways on.
 
-NAMED = 5
-"""Partitions that a refusal names; more are counted."""
-
 Offsets = Mapping[Stream, RangeSet]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBranch:
-    """A branch that is to stay: its table, the facts of its attempt, and how a person gives it up."""
+def _refusal(
+    table: LakeTable, attempt: str, offsets: Offsets, *, known: AttemptRecord | None = None, why: str, give_up: str
+) -> str:
+    """Return the refusal: the records that are only in an attempt's branch, and the remedy: publish them, or give them
+    up.
 
-    table: str
-    pipeline: str
-    attempt: str
-    give_up: str
-    wave: str | None = None
-    since: datetime | None = None
-
-    def refusal(self, offsets: Offsets, *, why: str | None = None) -> str:
-        """Return the refusal: the records that are only there, and the remedy: publish them, or give them up.
-
-        `why` is the reason why it cannot be published as it is, with the remedy.
-        """
-        parts = (f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items()))
-        whose = f" of wave {self.wave}" if self.wave else ""
-        until = f", which an expiry of snapshots may drop from {timestamp(self._until)} on" if self._until else ""
-        return (
-            f"what attempt {self.attempt} has staged{whose} is the only copy of "
-            f"{some(parts, NAMED, 'partition', by='; ')}: Kafka has them no more. It stays on branch "
-            f"{branch_of(self.attempt)} of {self.table}{until}. "
-            + (why or f"Let it be published first: {remedies.run(self.pipeline)}")
-            + f". To give it up: {self.give_up}"
-        )
-
-    @property
-    def _until(self) -> datetime | None:
-        return self.since and self.since + timedelta(days=RETAIN_DAYS)
-
-
-def lost_by_kafka(
-    ranges: Iterable[RangeRecord], failed: Mapping[str, KafkaLakeError], passed: Slice | None = None
-) -> Offsets:
-    """Return the offsets of some ranges that cannot be read again, less the ones that a person passes unread.
-
-    `failed` has by range the error of topic or log.
+    `known` is the ledger's record of the attempt, `why` the way to publish it, or the reason against that.
     """
-    found: dict[Stream, RangeSet] = {}
-    for item in ranges:
-        if (error := failed.get(item.id)) is None:
-            continue
-        gone = RangeSet((error.lost if isinstance(error, LostRecordsError) and error.lost else item.range,))
-        if passed and item.stream[1:] == passed.stream[1:]:
-            gone -= RangeSet((passed.range,))
-        if gone:
-            found[item.stream] = found.get(item.stream, NOTHING) | gone
-    return found
+    parts = (f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items()))
+    whose = until = ""
+    if known:
+        whose, expiry = f" of wave {known.wave}", known.started_at + timedelta(days=RETAIN_DAYS)
+        until = f", which an expiry of snapshots may drop from {timestamp(expiry)} on"
+    return (
+        f"what attempt {attempt} has staged{whose} is the only copy of {some(parts, NAMED, 'partition', by='; ')}: "
+        f"Kafka has them no more. It stays on branch {branch_of(attempt)} of {table.identifier}{until}. {why}. "
+        f"To give it up: {give_up}"
+    )
 
 
 # Refuse to drop a staging branch that is the only copy of records: Kafka has deleted them, and main lacks them.
@@ -93,6 +57,13 @@ REPEAT = "repeat with --drop-staged"
 def cancelled(wave: str) -> str:
     """Return how a person gives up a wave's branch where the command has no such flag."""
     return f"{remedies.cancel(wave, drop_staged=True)}; {remedies.release(wave)} has it read anew"
+
+
+def newest_resumable(attempts: Iterable[AttemptRecord], table: LakeTable) -> AttemptRecord | None:
+    """Return the newest of a wave's attempts, oldest first, whose branch exists and may be published."""
+    candidates = [item for item in attempts if is_resumable(item)]
+    branches = frozenset(table.branches()) if candidates else frozenset()
+    return next((item for item in reversed(candidates) if item.attempt in branches), None)
 
 
 def refuse_to_lose(
@@ -111,23 +82,12 @@ def refuse_to_lose(
 
     `passed` are offsets that a person leaves unread. Ranges that are read again do not count: main has their rows.
     """
-    candidates = [item for item in attempts if is_resumable(item)]
     first_read = [item for item in ranges if not item.generation]
-    if not candidates or not first_read:
-        return
-    branches = frozenset(table.branches())
-    there = [item for item in candidates if item.attempt in branches]
-    if there and (lost := gone_from_kafka(ports, first_read, passed)):
-        newest = there[-1]
-        kept = KeptBranch(
-            table=table.identifier,
-            pipeline=pipeline,
-            attempt=newest.attempt,
-            wave=newest.wave,
-            since=newest.started_at,
-            give_up=give_up,
-        )
-        raise OnlyCopyError(kept.refusal(lost, why=why), wave=newest.wave, attempt=newest.attempt)
+    newest = newest_resumable(attempts, table) if first_read else None
+    if newest and (lost := gone_from_kafka(ports, first_read, passed)):
+        why = why or f"Let it be published first: {remedies.run(pipeline)}"
+        refusal = _refusal(table, newest.attempt, lost, known=newest, why=why, give_up=give_up)
+        raise OnlyCopyError(refusal, wave=newest.wave, attempt=newest.attempt)
 
 
 def refuse_to_drop(ports: Ports, claim: Claim, table: LakeTable, some: Sequence[AttemptRecord], *, why: str) -> None:
@@ -160,13 +120,12 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
         for seen in table.visible(wanted) if wanted else ():
             gone[seen.stream] = gone.get(seen.stream, NOTHING) - seen.offsets
         if lost := {key: offsets for key, offsets in gone.items() if offsets}:
-            kept = KeptBranch(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
             why = (
                 "This ledger does not know that attempt, so no run publishes it. Keep what is wanted of it first: "
                 f"SELECT * FROM {sql_table(table.identifier)} VERSION AS OF '{branch_of(attempt)}' "
                 f"WHERE ingest_attempt = '{attempt}'"
             )
-            raise OnlyCopyError(kept.refusal(lost, why=why), attempt=attempt)
+            raise OnlyCopyError(_refusal(table, attempt, lost, why=why, give_up=REPEAT), attempt=attempt)
 
 
 def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[Stream, RangeSet]:
@@ -191,14 +150,22 @@ def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> Ra
     )
 
 
-def gone_from_kafka(
-    ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None
-) -> Mapping[Stream, RangeSet]:
-    """Return which offsets of some ranges Kafka cannot give again; raises that of an answer it does not give."""
+def gone_from_kafka(ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None) -> Offsets:
+    """Return which offsets of some ranges Kafka cannot give again, less the ones that a person passes unread; raises
+    that of an answer it does not give."""
     seen = check_losses(ports, ranges)
     if seen.unknown:
         raise seen.refusal(
             "{}, so whether what is staged is the only copy of its records cannot be told. Nothing was dropped: "
             "repeat when Kafka answers"
         )
-    return lost_by_kafka(ranges, seen.failed, passed)
+    found: dict[Stream, RangeSet] = {}
+    for item in ranges:
+        if (error := seen.failed.get(item.id)) is None:
+            continue
+        gone = RangeSet((error.lost if isinstance(error, LostRecordsError) and error.lost else item.range,))
+        if passed and item.stream[1:] == passed.stream[1:]:
+            gone -= RangeSet((passed.range,))
+        if gone:
+            found[item.stream] = found.get(item.stream, NOTHING) | gone
+    return found

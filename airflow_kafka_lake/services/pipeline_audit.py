@@ -16,14 +16,7 @@ from airflow_kafka_lake.core.audit.check import (
     check,
     offsets_seen,
 )
-from airflow_kafka_lake.core.audit.report import (
-    EVERYTHING,
-    AuditReport,
-    ObservedBounds,
-    StreamBounds,
-    StreamScope,
-    audited_streams,
-)
+from airflow_kafka_lake.core.audit.report import AuditReport, ObservedBounds, StreamBounds, about, audited_streams
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     KafkaLakeError,
@@ -32,7 +25,6 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
     UsageError,
-    require_streams,
 )
 from airflow_kafka_lake.core.kafka.losses import believed
 from airflow_kafka_lake.core.ledger.decisions import needed_reason
@@ -42,6 +34,7 @@ from airflow_kafka_lake.core.ledger.records import AttemptRows, StreamRecord
 from airflow_kafka_lake.core.ledger.reopening import RECEIPT as REOPENED
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED
 from airflow_kafka_lake.core.offsets import OffsetRange, offsets_by
+from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.reports.streams import UnknownState, bounds_states
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
@@ -89,7 +82,7 @@ def audit(
     Raises TransientError when anything else could not be read, which is no finding either, and UnknownSubjectError when
     no stream is in scope.
     """
-    require_scope(ports.ledger, spec, scope)
+    scope.require(spec.name, ports.ledger.streams(spec.name))
     foreign = _foreign_owners(ports, spec, scope)
     inputs = gather_audit(ports.ledger, ports.lake, spec, scope=scope)
     for further in checks:
@@ -99,7 +92,7 @@ def audit(
         _require_observed(observed, inputs.ledger.streams, scope)
     parts = {further.name: further.check(ports, spec, inputs, observed, scope) for further in checks}
     found = [*check(inputs), *(item for part in parts.values() for item in part.findings())]
-    findings = scope.of(inputs, (*foreign, *sorted(found, key=lambda item: item.place)))
+    findings = about(scope, inputs, (*foreign, *sorted(found, key=lambda item: item.place)))
     segments = ports.ledger.segments(spec.name)
     return AuditReport(
         pipeline=spec.name,
@@ -140,12 +133,6 @@ def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord],
                 f"the bounds of {stream.key} are {state}. Audit again when Kafka answers",
                 **stream.key.facts,
             )
-
-
-def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope) -> None:
-    """Raise UnknownSubjectError when no stream of the pipeline is in scope, or none of a partition that it names."""
-    streams = (stream.key for stream in ledger.streams(spec.name))
-    require_streams(spec.name, streams, topic=scope.topic, partitions=scope.partitions)
 
 
 def gather_audit(
@@ -272,7 +259,7 @@ def accept_deletes(
     number of rows that it had is unknown, or when other rows are missing than those of the digest that was `shown`.
     """
     reason = needed_reason(reason)
-    require_scope(ports.ledger, spec, scope)
+    scope.require(spec.name, ports.ledger.streams(spec.name))
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
         check_table(ports, spec.name, table, topic_ids)
     inputs = gather_audit(ports.ledger, ports.lake, spec, scope=scope)

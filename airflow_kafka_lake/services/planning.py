@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from airflow_kafka_lake.core import ddl
+from airflow_kafka_lake.core.amounts import FEW
 from airflow_kafka_lake.core.decoding import Format, column_of
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -58,7 +59,6 @@ from airflow_kafka_lake.core.planning.decision import (
     behind_the_end,
     blocked_topics,
     decide,
-    declare_nothing,
     doubtful_heads,
     elsewhere,
     ends_of,
@@ -219,7 +219,6 @@ PLAN_TRIES = 12
 of which is first once, the run that follows the pipeline, and its own turn."""
 
 LOOKS = 3
-_NAMED = 3
 
 
 def plan_after_others(
@@ -377,7 +376,7 @@ def observe_and_gather(
         starts = {item.stream: item.log_start for item in facts.seen.selected}
         if not facts.times.answers or not (gone := moved(ports, starts)):
             return facts
-        named = ", ".join(map(str, gone[:_NAMED]))
+        named = ", ".join(map(str, gone[:FEW]))
         message = f"Kafka deleted records of {named} while the offsets of times were asked for"
         if left:
             ports.progress(f"{message}: observing again")
@@ -417,7 +416,7 @@ def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) 
     return Times(times.answers, {key: first for key, first in firsts.items() if first is not None})
 
 
-def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing) -> Plan:
+def plan_from(ports: Ports, facts: PlanFacts, declare: Declare | None = None) -> Plan:
     """Decide a plan, and sample its records, to weigh it.
 
     Raises EmptyPeriodError for a period that holds nothing, RefusedError where its records lie behind the end that
@@ -430,7 +429,7 @@ def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing
         if behind := next(left_behind(facts, _sampled(ports, facts.spec, behind_the_end(facts, wanted.asked))), None):
             raise RefusedError(f"{behind}. Nothing was planned", pipeline=facts.spec.name)
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
-    return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
+    return decide(facts, wanted, _sampled(ports, facts.spec, heaviest(wanted.slices)), declare)
 
 
 def _deleted_rows(ports: Ports, facts: PlanFacts, wanted: Demand) -> int:

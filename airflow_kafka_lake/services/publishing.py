@@ -143,7 +143,7 @@ def adopt(ports: Ports, claim: Claim, found: Found) -> None:
 def _require_once(ports: Ports, claim: Claim, found: Found) -> None:
     """Refuse rows that main shows of another attempt too: no commit of ours has put one in the place of the other."""
     others: dict[str, dict[Stream, RangeSet]] = {}
-    mine = _offsets(_shown(ports, claim, found))
+    mine = offsets_shown(_shown(ports, claim, found))
     for item in ports.lake.table(claim.table).visible([item.slice for item in claim.ranges]):
         if item.attempt != found.attempt and (both := item.offsets & mine.get(item.stream, NOTHING)):
             others.setdefault(item.attempt or "another writer", {})[item.stream] = both
@@ -154,15 +154,11 @@ def _require_once(ports: Ports, claim: Claim, found: Found) -> None:
         raise _not_as_planned(ports, claim, found, why)
 
 
-def _offsets(rows: Sequence[StreamContent]) -> dict[Stream, RangeSet]:
-    return {item.stream: item.offsets for item in rows}
-
-
 def _not_as_planned(ports: Ports, claim: Claim, found: Found, why: str) -> IdentityError:
     """Return the refusal of rows that stand on main without a commit of ours; records that Kafka cannot give again are
     to be kept before they are deleted."""
     which = f"WHERE ingest_attempt = '{found.attempt}'"
-    shown, gone = _offsets(_shown(ports, claim, found)), gone_from_kafka(ports, claim.ranges)
+    shown, gone = offsets_shown(_shown(ports, claim, found)), gone_from_kafka(ports, claim.ranges)
     only = {stream: both for stream, offsets in gone.items() if (both := offsets & shown.get(stream, NOTHING))}
     first = ""
     if only:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Fate
-from airflow_kafka_lake.core.amounts import count, size, some
+from airflow_kafka_lake.core.amounts import FEW, count, size, some
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -184,7 +184,6 @@ def _tail(slice_: Slice, width: int) -> Slice:
 
 FAULTS = frozenset({Fate.UNREADABLE, Fate.OVERFLOWING})
 TASK_BYTES = 64 * 1024 * 1024
-_NAMED = 3
 
 Stage = Callable[[Sequence[RangeRecord], Sequence[Slice]], StagedContent]
 """Stages ranges of a claim, or parts of them; the slices have times that Spark cannot hold. Raises as the job does."""
@@ -390,7 +389,7 @@ def _try_halves(
     def fails(part: Sequence[RangeRecord]) -> bool:
         nonlocal trials, error
         trials += 1
-        named = some((f"{item.stream} {item.range}" for item in part), _NAMED, "range")
+        named = some((f"{item.stream} {item.range}" for item in part), FEW, "range")
         ports.progress(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}")
         heartbeat()
         table.drop(claim.key.attempt)

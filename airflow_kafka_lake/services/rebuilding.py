@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import some
+from airflow_kafka_lake.core.amounts import NAMED, some
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -51,9 +51,6 @@ from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import existing_topics, topic_named
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
 from airflow_kafka_lake.services.recovery import FenceCommit, move_main
-
-NAMED = 5
-"""How many differences a refusal names."""
 
 NO_LEDGER = ""
 """The ledger that owns a topic without an owner."""

@@ -34,14 +34,13 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
     is_over,
-    is_resumable,
 )
 from airflow_kafka_lake.core.offsets import Slice, SliceSet
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import check_head
-from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
+from airflow_kafka_lake.services.only_copies import cancelled, newest_resumable, refuse_to_lose
 from airflow_kafka_lake.services.publishing import adopt, probe, token_of, topic_ids_of
 
 # The fence commit: raise the fence, move main, search again; then no earlier publisher can succeed (law L11).
@@ -179,17 +178,10 @@ def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | N
     planned = {item.slice for item in claim.ranges}
     if skipped is None or SliceSet(planned) & SliceSet((skipped,)):
         return None
-    if not planned or (newest := newest_resumable(claim, table)) is None:
+    if not planned or (newest := newest_resumable(claim.attempts, table)) is None:
         return None
     receipts = {row.slice for row in table.receipts(newest.attempt)}
     return newest.attempt if not receipts or receipts == planned else None
-
-
-def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
-    """Return the newest earlier attempt whose branch exists and may be published."""
-    candidates = [item for item in claim.attempts if is_resumable(item)]
-    branches = frozenset(table.branches()) if candidates else frozenset()
-    return next((item for item in reversed(candidates) if item.attempt in branches), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from functools import partial
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
-from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownTopicError, require_streams
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.losses import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,
@@ -28,6 +27,7 @@ from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import DECODE, OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import SliceSet, grouped, merged
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
+from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (
     KafkaState,
@@ -60,8 +60,8 @@ def status(
     UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
     """
     own = _without_dead(ports, recorded(ports.ledger, spec))
-    require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
     chosen = StreamScope(topic=topic, partitions=None if partitions is None else frozenset(partitions))
+    chosen.require(spec.name, own.streams)
     seen = look(ports.source, ports.clock, [own], own.spec.end.group or own.spec.start.group, chosen=chosen)
     facts = PipelineFacts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
     return PipelineReport.of(facts, show=show, most=most)

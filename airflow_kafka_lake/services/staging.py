@@ -41,7 +41,7 @@ from airflow_kafka_lake.services.advance import known_receipts, send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_replacing, refuse_undecoded, remarks_on
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import check_head, check_losses, known_spec, require_published
-from airflow_kafka_lake.services.only_copies import refuse_to_drop
+from airflow_kafka_lake.services.only_copies import newest_resumable, refuse_to_drop
 from airflow_kafka_lake.services.publishing import (
     AuditedAttempt,
     adopt,
@@ -55,7 +55,7 @@ from airflow_kafka_lake.services.publishing import (
     topic_ids_of,
 )
 from airflow_kafka_lake.services.reading import decoders, lost_ranges, read, split_deadly
-from airflow_kafka_lake.services.recovery import Shortfall, newest_resumable, revoke
+from airflow_kafka_lake.services.recovery import Shortfall, revoke
 from airflow_kafka_lake.services.reporting import describe_landed
 
 OTHERWISE_DECODED = (
@@ -195,7 +195,7 @@ def _resume(
     if replaced(claim):
         return None
     table = ports.lake.table(claim.table)
-    source = newest_resumable(claim, table)
+    source = newest_resumable(claim.attempts, table)
     if source is None:
         return None
     try:

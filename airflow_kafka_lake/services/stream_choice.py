@@ -52,7 +52,7 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedS
     """
     streams = ports.ledger.streams(pipeline)
     selection.require(pipeline, streams)
-    found = [stream for stream in streams if selection.has(stream.key)]
+    found = [stream for stream in streams if stream.key in selection]
     selection.refuse_generations(found)
     ends = None
     if selection.times:

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.reports.progress import ProgressEvent
 from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
-from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, unprepared
+from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports
 from airflow_kafka_lake.services.checking import KAFKA, LAKE, LEDGER, REGISTRY, SPARK, ConnectionTests
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.watching import Lines
@@ -171,7 +171,7 @@ def open_ports(
             actor=actor,
             progress=progress,
             live=Lines(progress) if live is None else live,
-            prepare=runner.prepare if need_spark else unprepared,
+            prepare=runner.prepare if need_spark else lambda _: None,
         )
         yield wrapped(ports)
     finally:

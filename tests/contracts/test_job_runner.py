@@ -284,7 +284,7 @@ def redecoded(world: RunnerWorld, *, topic: str = "", only_failed: bool = False)
     job = RedecodeJob(
         id=secrets.token_hex(8), pipeline="orders", table=world.table, decoders=(decoder,), only_failed=only_failed
     )
-    done = RedecodeResult(**world.runner.report(job, progress=messages.append))
+    done = RedecodeResult(**world.runner.report(job, progress=messages.append, counted=lambda _: None))
     assert messages
     return job, done
 
@@ -374,7 +374,7 @@ def test_nothing_passes_from_a_job_to_the_next(
     world, program = spark(engine), tmp_path / "leaving.py"
     program.write_text(LEAVING)
     job: Any = SimpleNamespace(name="leaving", program=str(program), effort=1, to_json=dict)
-    first, second = (world.runner.report(job, progress=lambda _: None) for _ in range(2))
+    first, second = (world.runner.report(job, progress=lambda _: None, counted=lambda _: None) for _ in range(2))
     assert first == second
     assert (second["views"], second["cached"]) == ([], False)
     world.close()
@@ -409,7 +409,7 @@ def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tu
         slices=(world.slice_(start, end),),
         **ends,
     )
-    found = ContentComparison.from_json(world.runner.report(job, progress=said.append))
+    found = ContentComparison.from_json(world.runner.report(job, progress=said.append, counted=lambda _: None))
     assert said
     return found
 

@@ -12,10 +12,10 @@ import pytest
 
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
-from airflow_kafka_lake.core.audit.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.selection import EVERYTHING
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild

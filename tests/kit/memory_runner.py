@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.spark.job import OWN_COLUMNS, StageJob, Tip, record
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, ContentDifference, Mismatch
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
-from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
+from airflow_kafka_lake.ports import ReportingJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
@@ -140,11 +140,7 @@ class MemoryRunner:
         return False
 
     def report(
-        self,
-        job: ReportingJob,
-        *,
-        progress: Callable[[str], None],
-        counted: Callable[[Counters], None] = uncounted,
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None]
     ) -> Mapping[str, Any]:
         """Compare keys, values, headers and times; or decode again, of which a row in memory keeps only the error."""
         if self.failures:
@@ -184,8 +180,8 @@ class MemoryRunner:
         *,
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
-        counted: Callable[[Counters], None] = uncounted,
-        read: Callable[[Sequence[Tip]], None] = unread,
+        counted: Callable[[Counters], None] = lambda _: None,
+        read: Callable[[Sequence[Tip]], None] = lambda _: None,
     ) -> None:
         """Read every slice of the job and stage all rows in one commit, also when there are none."""
         self.jobs.append(job)
@@ -202,8 +198,8 @@ class MemoryRunner:
         job: StageJob,
         *,
         heartbeat: Callable[[], None] = lambda: None,
-        counted: Callable[[Counters], None] = uncounted,
-        read: Callable[[Sequence[Tip]], None] = unread,
+        counted: Callable[[Counters], None] = lambda _: None,
+        read: Callable[[Sequence[Tip]], None] = lambda _: None,
     ) -> None:
         """Do what is left of a job that has begun: one that outlives its worker goes on by itself."""
         facts = {"wave": job.wave, "attempt": job.attempt}

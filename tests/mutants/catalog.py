@@ -831,10 +831,36 @@ MUTANTS: tuple[Mutant, ...] = (
         guard="Rows that were deleted since a reopen do not come back without a person's word.",
         module="airflow_kafka_lake.services.attempt_audit",
         function="refuse_replacing",
-        old="(rows_before(item, receipts) - before) & after",
+        old="deleted & after",
         new="NOTHING",
         red=(
             "tests/unit/services/test_accepted_deletes.py::test_rows_deleted_since_a_reopen_do_not_come_back_by_its_run",
+        ),
+    ),
+    Mutant(
+        name="forget-rows-that-are-gone-for-good",
+        law="fine print: reopen",
+        guard="Rows that were deleted since a reopen, and that Kafka has no more, are a person's to decide about.",
+        module="airflow_kafka_lake.services.attempt_audit",
+        function="refuse_replacing",
+        old="item.fewer_accepted",
+        new="item.fewer_accepted or not before - after",
+        red=(
+            "tests/unit/services/test_skipped_reopens.py::"
+            "test_rows_deleted_since_a_reopen_that_kafka_has_no_more_are_a_question",
+        ),
+    ),
+    Mutant(
+        name="skip-with-the-newest-generation",
+        law="fine print: reopen",
+        guard="A skip passes each slice in its own generation, so that a later reopen of one of them counts.",
+        module="airflow_kafka_lake.core.ledger.decisions",
+        function="SkipCut.generations",
+        old="(item.generation, item.range)",
+        new="(1, item.range)",
+        red=(
+            "tests/unit/services/test_skipped_reopens.py::"
+            "test_what_is_reopened_after_a_skip_of_more_is_read_after_a_rebuild",
         ),
     ),
     Mutant(

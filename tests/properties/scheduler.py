@@ -12,7 +12,7 @@ from greenlet import getcurrent, greenlet
 
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import StageJob, Tip
-from airflow_kafka_lake.ports import JobRunner, Ports, uncounted, unread
+from airflow_kafka_lake.ports import JobRunner, Ports
 from tests.gates import KilledError
 from tests.world import World
 
@@ -48,8 +48,8 @@ class OrphaningRunner:
         *,
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
-        counted: Callable[[Counters], None] = uncounted,
-        read: Callable[[Sequence[Tip]], None] = unread,
+        counted: Callable[[Counters], None] = lambda _: None,
+        read: Callable[[Sequence[Tip]], None] = lambda _: None,
     ) -> None:
         """Run the job, and let others go on while it reads; one whose worker is killed meanwhile is an orphan."""
 

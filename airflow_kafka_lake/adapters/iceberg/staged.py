@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +15,11 @@ from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEn
 from pyiceberg.schema import Schema, build_position_accessors
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import StructType
 
-from airflow_kafka_lake.adapters.iceberg.head import main_history, summary_of
-from airflow_kafka_lake.adapters.iceberg.rows import POSITION, Runs
+from airflow_kafka_lake.adapters.iceberg.head import history, main_history, summary_of
+from airflow_kafka_lake.adapters.iceberg.rows import ATTEMPT, POSITION, TEXTS, Runs
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
@@ -92,11 +93,7 @@ def staged_snapshot(metadata: TableMetadata, attempt: str) -> Snapshot | None:
     if ref is None:
         return None
     published = {snapshot.snapshot_id for snapshot in main_history(metadata)}
-    own: list[Snapshot] = []
-    for snapshot in ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata):
-        if snapshot.snapshot_id in published:
-            break
-        own.append(snapshot)
+    own = list(takewhile(lambda item: item.snapshot_id not in published, history(metadata, ref.snapshot_id)))
     staged = [snapshot for snapshot in own if summary_of(snapshot).get(STAGED_BY) == attempt]
     if staged and (len(staged) > 1 or staged[0] is not own[0]):
         raise JobFailedError(
@@ -206,18 +203,17 @@ def readable(io: FileIO, path: str) -> bool:
 
 
 def _row_groups(io: FileIO, path: str) -> Iterator[pa.Table]:
-    texts = ["kafka_topic", "kafka_topic_id", "ingest_attempt"]
-    with io.new_input(path).open() as stream, pq.ParquetFile(stream, read_dictionary=texts) as parquet:
-        if missing := sorted({*POSITION, "ingest_attempt"} - set(parquet.schema_arrow.names)):
+    with io.new_input(path).open() as stream, pq.ParquetFile(stream, read_dictionary=TEXTS) as parquet:
+        if missing := sorted({*POSITION, ATTEMPT} - set(parquet.schema_arrow.names)):
             raise SchemaMismatchError(f"Staged file {path} has no column {missing[0]}.")
-        wanted = [*POSITION, "ingest_attempt", *({ERROR_COLUMN} & set(parquet.schema_arrow.names))]
+        wanted = [*POSITION, ATTEMPT, *({ERROR_COLUMN} & set(parquet.schema_arrow.names))]
         # Row groups may have millions of rows, and several files are read at once.
         for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=wanted, use_threads=False):
             yield pa.Table.from_batches([batch])
 
 
 def _require_attempt(group: pa.Table, path: str, attempt: str) -> None:
-    foreign = [value for value in pc.unique(group.column("ingest_attempt")).to_pylist() if value != attempt]
+    foreign = [value for value in pc.unique(group.column(ATTEMPT)).to_pylist() if value != attempt]
     if foreign:
         raise SchemaMismatchError(
             f"Staged file {path} of attempt {attempt} holds rows of attempt {foreign[0]}.",

@@ -320,11 +320,9 @@ class ConfluentRegistry:
             ) from None
 
     def _asked(self, subject: str, ask: Callable[[], _Answer]) -> _Answer:
-        client = self._client
-        httpx: Any = sys.modules[type(client).__module__].httpx  # the one of several that its version uses
+        httpx: Any = sys.modules[type(self._client).__module__].httpx  # the one of several that its version uses
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-        assert client is not None
         try:
             return ask()
         except SchemaRegistryError as error:

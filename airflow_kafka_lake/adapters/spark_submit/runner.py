@@ -35,7 +35,7 @@ from airflow_kafka_lake.jobs.caller import LOG_FILE, MESSAGES_FILE, PROGRESS_FIL
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE, REFUSED
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.jobs.java import BESIDE_JAVA
-from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
+from airflow_kafka_lake.ports import ReportingJob
 
 # Applications of a Spark standalone master, found and ended by their name through the master's web address.
 
@@ -278,8 +278,8 @@ class SparkSubmitRunner:
         *,
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
-        counted: Callable[[Counters], None] = uncounted,
-        read: Callable[[Sequence[Tip]], None] = unread,
+        counted: Callable[[Counters], None] = lambda _: None,
+        read: Callable[[Sequence[Tip]], None] = lambda _: None,
     ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`).
 
@@ -294,7 +294,7 @@ class SparkSubmitRunner:
                 read([Tip.from_json(item) for item in _left(running).get("read", ())])
 
     def report(
-        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None] = uncounted
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None]
     ) -> Mapping[str, Any]:
         with self._running(job) as running:
             messages = drivers.FollowedLog(running.folder / MESSAGES_FILE, progress)

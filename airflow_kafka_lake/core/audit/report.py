@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import FEW, count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream, rows_seen
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.deletions import Deletions
@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
+from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.wire import timestamp
 
 # The timeline of a stream that a report draws: the status of each range of its offsets.
@@ -34,6 +35,14 @@ class OffsetStatus(StrEnum):
     HELD = "held"
     LOST = "lost"
 
+
+STATUSES: Mapping[RangeState, OffsetStatus] = {
+    RangeState.COMMITTED: OffsetStatus.COMMITTED,
+    RangeState.SKIPPED: OffsetStatus.SKIPPED,
+    RangeState.PLANNED: OffsetStatus.PLANNED,
+    RangeState.HELD: OffsetStatus.HELD,
+    RangeState.CANCELLED: OffsetStatus.HELD,
+}
 
 URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 
@@ -88,17 +97,7 @@ def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: StreamBounds | 
 
 
 def _of_range(item: RangeRecord) -> TimelineSlice:
-    match item.state:
-        case RangeState.COMMITTED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.COMMITTED)
-        case RangeState.SKIPPED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.SKIPPED, message=item.reason or "")
-        case RangeState.PLANNED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.PLANNED)
-        case RangeState.HELD | RangeState.CANCELLED:
-            return TimelineSlice(range=item.range, status=OffsetStatus.HELD, message=item.reason or "")
-        case _:
-            assert_never(item.state)
+    return TimelineSlice(range=item.range, status=STATUSES[item.state], message=item.reason or "")
 
 
 def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
@@ -168,8 +167,6 @@ CLEANED = (
     "be told from a lost one"
 )
 NOT_ASKED = "not asked: Kafka is asked for --report, --deep and --cutover"
-NAMED = 3
-"""Slices that a sentence names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,27 +182,11 @@ class ObservedBounds:
         return {stream: its.leader_epoch for stream, its in self.bounds.items() if its.leader_epoch is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamScope:
-    """The streams that a status or an audit is asked about: all of a topic, some of its partitions, or everything."""
-
-    topic: str | None = None
-    partitions: frozenset[int] | None = None
-
-    def __contains__(self, stream: object) -> bool:
-        if not isinstance(stream, tuple):
-            return False
-        topic, _, partition = stream
-        return self.topic in (None, topic) and (self.partitions is None or partition in self.partitions)
-
-    def of(self, inputs: AuditInputs, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Leave out findings about other streams, and about waves without a range of these."""
-        waves = {item.wave for item in inputs.ledger.ranges if item.stream in self}
-        others = {item.wave for item in inputs.ledger.ranges} - waves
-        return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
-
-
-EVERYTHING = StreamScope()
+def about(scope: StreamScope, inputs: AuditInputs, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave out findings about streams that are not in scope, and about waves without a range of one that is."""
+    waves = {item.wave for item in inputs.ledger.ranges if item.stream in scope}
+    others = {item.wave for item in inputs.ledger.ranges} - waves
+    return tuple(item for item in findings if (item.stream in scope if item.stream else item.wave not in others))
 
 
 class CheckResult(Protocol):
@@ -454,7 +435,7 @@ def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> st
     if not coverage:
         return "nothing is committed yet"
     found = coverage.ranges
-    if len(found) <= NAMED:
+    if len(found) <= FEW:
         where = " and ".join(map(_interval, found))
     else:
         whole = OffsetRange(found[0].start, found[-1].end)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -170,9 +170,6 @@ def cut_below(
 
 
 # Offsets of a planned range that Kafka no longer has: errors and holds that name them and the remedies.
-
-NAMED = 5
-"""Slices that a reason names; more are counted."""
 
 
 def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRecordsError | None:
@@ -349,10 +346,6 @@ class LogFacts:
         """Return the leader epochs whose end must be asked for."""
         seen = self._partitions()
         return epochs_in_doubt((seen[item.stream], item.leader_epoch) for item in ranges if item.stream in seen)
-
-    def leader_epochs(self) -> dict[tuple[str, int], int]:
-        """Return under which epoch each partition was led when it was observed, where that is known."""
-        return leader_epochs(self.snapshot.partitions if self.snapshot else ())
 
     def losses(self, ranges: Sequence[RangeRecord]) -> Losses:
         """Compare topic ids, log starts, ends and leader epochs with the planned ones."""

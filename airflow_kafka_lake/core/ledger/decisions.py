@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import FEW, count, some
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, UsageError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
@@ -70,9 +70,6 @@ def needed_reason(text: str) -> str:
 
 
 # Revoke ranges from a wave, for a person to decide about or to go on in another wave; and release them again.
-
-NAMED_RANGES = 3
-"""Ranges that the history names."""
 
 
 class Revoke(Write[None]):
@@ -167,10 +164,8 @@ class Revoke(Write[None]):
     def _detail(self, found: Mapping[str, RangeRecord]) -> str:
         """Return which ranges left the wave and why; the first few by name."""
         ids = (found[v.range_id].piece_id(v.part.start) if v.part else v.range_id for v in self.verdicts)
-        named = "; ".join(
-            f"{name} {v.state}: {v.reason}" for name, v in zip(ids, self.verdicts[:NAMED_RANGES], strict=False)
-        )
-        more = f"; and {len(self.verdicts) - NAMED_RANGES} more" if len(self.verdicts) > NAMED_RANGES else ""
+        named = "; ".join(f"{name} {v.state}: {v.reason}" for name, v in zip(ids, self.verdicts[:FEW], strict=False))
+        more = f"; and {len(self.verdicts) - FEW} more" if len(self.verdicts) > FEW else ""
         return named[:LONGEST] + more
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
@@ -20,9 +20,6 @@ RECEIPT = "deleted"
 
 KIND = "accept-deletes"
 """The kind of its line in the history."""
-
-NAMED = 5
-"""Streams that the history names."""
 
 _Reading = tuple[str, Stream, OffsetRange, int]
 """One reading of a range: the wave that brought it, and how often it was reopened before."""

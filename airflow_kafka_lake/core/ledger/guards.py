@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some, span
+from airflow_kafka_lake.core.amounts import FEW, count, some, span
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -130,9 +130,6 @@ def overtaken_rebuild(pipeline: str) -> ConcurrentError:
 
 # How many waves of a pipeline are at work at once, and how fast each of them reads.
 
-NAMED = 3
-"""Waves at work that a refusal names."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -163,7 +160,7 @@ def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
         return
     raise LimitReachedError(
         f"Pipeline {pipeline} allows {count(limits.waves, 'wave')} at once, and at work already: "
-        f"{some(at_work, NAMED)}. Nothing was begun; repeat when one of them has ended: "
+        f"{some(at_work, FEW)}. Nothing was begun; repeat when one of them has ended: "
         f"{remedies.status(pipeline)}",
         pipeline=pipeline,
         limit=limits.waves,

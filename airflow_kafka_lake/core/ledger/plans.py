@@ -38,7 +38,6 @@ class SavePipeline(Write[None]):
     """Record a configuration; a changed digest is a new version, older plans keep theirs."""
 
     spec: PipelineSpec
-    actor: str = "ledger"
 
     def scope(self) -> WriteScope:
         return WriteScope(pipeline=self.spec.name, configurations=True, alone=True)
@@ -48,7 +47,7 @@ class SavePipeline(Write[None]):
             return Change(result=None)
         new = _new_version(records, self.spec)
         detail = f"version {new.version}"
-        entry = Entry(pipeline=self.spec.name, actor=self.actor, kind="pipeline", subject=self.spec.name, detail=detail)
+        entry = Entry(pipeline=self.spec.name, actor="ledger", kind="pipeline", subject=self.spec.name, detail=detail)
         return Change(result=None, edits=(Edit(after=new),), entries=(entry,))
 
 
@@ -72,7 +71,6 @@ class BindTable(Write[str]):
     pipeline: str
     table: str
     uuid: str
-    actor: str = "ledger"
 
     def scope(self) -> WriteScope:
         return WriteScope(pipeline=self.pipeline, tables=True, alone=True)
@@ -81,7 +79,7 @@ class BindTable(Write[str]):
         if (known := records.tables.get(self.table)) is not None:
             return Change(result=known)
         new = BindingRow(pipeline=self.pipeline, table=self.table, uuid=self.uuid)
-        entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="table", subject=self.table, detail=self.uuid)
+        entry = Entry(pipeline=self.pipeline, actor="ledger", kind="table", subject=self.table, detail=self.uuid)
         return Change(result=self.uuid, edits=(Edit(after=new),), entries=(entry,))
 
 

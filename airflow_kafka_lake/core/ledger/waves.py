@@ -232,7 +232,7 @@ class TableHead:
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
     where its newest publish stands, and `lines` to the line of the ledger's history that it names. `decoded` are the
     branches with rows that were decoded again, as `LakeTable.drop` takes them, `columns` the table's as a struct
-    of `core.ddl`. `is_proven`: it was tried that this catalog keeps branches apart from main; `LakeTable.ensure` tries it.
+    of `core.ddl`. `is_proven`: it was tried that this catalog keeps branches apart from main; `LakeTable.ensure` tries.
     """
 
     uuid: str

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import FEW, count, some
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, explained
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
@@ -279,8 +279,6 @@ def _acknowledging(blocker: Blocker, pipeline: str) -> Remedy:
 # The order of segments, for people and programs: each with its parents, and its blockers.
 
 Json = dict[str, Any]
-NAMED = 3
-"""How many ranges of a parent are named one by one."""
 
 
 class SegmentOrder:
@@ -319,13 +317,9 @@ class SegmentOrder:
 
     def state_of(self, segment: Segment) -> str:
         """Return in words whether all of a segment is in the lake, or may begin to be read."""
-        if self.is_drained(segment):
+        if is_drained(segment, self._streams):
             return "drained"
         return "waits" if self._blockers(segment) else "may start"
-
-    def is_drained(self, segment: Segment) -> bool:
-        """Return whether nothing of a segment is left to be read."""
-        return is_drained(segment, self._streams)
 
     def parents(self, segment: Segment) -> list[Segment]:
         """Return the segments that one continues, sorted."""
@@ -337,7 +331,7 @@ class SegmentOrder:
             "seal": segment.seal,
             "sealed": segment.sealed,
             "layout": segment.layout,
-            "drained": self.is_drained(segment),
+            "drained": is_drained(segment, self._streams),
             "launchable": not self._blockers(segment),
             "parents": [
                 item.stream._asdict() | {"start": item.start, "seal": item.seal} for item in self.parents(segment)
@@ -365,7 +359,7 @@ class SegmentOrder:
         if not found:
             return " (not planned yet)"
         named = (blocked_by(item) or f"range {item.range} is planned: wave {item.wave}" for item in found)
-        return f" ({some(named, NAMED, by='; ')})"
+        return f" ({some(named, FEW, by='; ')})"
 
     def needs_person(self, blocker: Blocker) -> bool:
         """Return whether only a person can lead on: something of the parent is held, cancelled, or skipped without the

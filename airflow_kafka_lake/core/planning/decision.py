@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import FEW, count
 from airflow_kafka_lake.core.errors import (
     EmptyPeriodError,
     GroupOffsetError,
@@ -38,7 +38,7 @@ from airflow_kafka_lake.core.ordering.layouts import (
     topics_seen,
 )
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.planning.costs import WaveCost, heaviest, to_read, weights
+from airflow_kafka_lake.core.planning.costs import WaveCost, to_read, weights
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Period, Plan, PlanBlock, StreamDemand, build_plan
 from airflow_kafka_lake.core.planning.policies import (
     Bounds,
@@ -208,8 +208,6 @@ class Generations:
 # How much lies in a period that is asked for, and the refusal of one that holds nothing.
 
 NOT_KNOWN = "a time that is not known"
-_NAMED = 3
-"""Partitions whose offsets a message names: the largest."""
 _TAIL = 10
 """Offsets at a log's end that are searched for a record: the last ones may be transaction markers."""
 
@@ -269,11 +267,11 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
         f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
         if item.log_start < item.readable_end(spec.isolation)
         else f"{item.stream} has none"
-        for item in sorted(largest[:_NAMED], key=lambda item: item.stream)
+        for item in sorted(largest[:FEW], key=lambda item: item.stream)
     ]
     if any(item.landed_below for item in asked):
         has += ["no row of the deleted offsets is of that time"]
-    has += [f"{count(len(asked) - _NAMED, 'more partition')} not shown"] if len(asked) > _NAMED else []
+    has += [f"{count(len(asked) - FEW, 'more partition')} not shown"] if len(asked) > FEW else []
     if any(isinstance(at, datetime) for at in (bounds.start, bounds.end)):
         has += ["Kafka finds a time by the first offset that is as late, be it a marker of a transaction"]
     open_ = [
@@ -309,11 +307,6 @@ Declare = Callable[[KnownLayouts, Sequence[ObservedTopic]], LayoutChange]
 """A person's declaration about the segments that there are then."""
 
 
-def declare_nothing(_known: KnownLayouts, _topics: Sequence[ObservedTopic]) -> LayoutChange:
-    """Leave the segments as they come."""
-    return LayoutChange()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """The demand of the streams, and the topics left out; `period` is None where none was asked for."""
@@ -330,11 +323,6 @@ class Demand:
         """Whether nothing lies in the period, though everything that was asked for was observed."""
         everything, period = not self.blocked and not self.unknown, self.period
         return period is not None and everything and not period.offsets and not period.deleted_rows
-
-    @property
-    def to_weigh(self) -> list[Slice]:
-        """The slices to sample, to weigh the rest."""
-        return heaviest(self.slices)
 
 
 def want(facts: PlanFacts) -> Demand:
@@ -389,7 +377,7 @@ def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations)
     )
 
 
-def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
+def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare: Declare | None = None) -> Plan:
     """Decide ranges, waves and segments; `declare` adds a person's declaration about the segments."""
     segments = _apply_layout_change(facts, wanted.asked, declare)
     waiting = segments.layout_change.waiting
@@ -410,7 +398,7 @@ def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare:
     return replace(made, period=wanted.period)
 
 
-def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declare: Declare) -> LayoutPlan:
+def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declare: Declare | None) -> LayoutPlan:
     """Decide the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
@@ -420,7 +408,10 @@ def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declar
         own = replace(known, layouts=layouts[topic.name])
         changes += [check_seals(facts.spec, topic, own), evolve(facts.spec, topic, own)]
     layout_change = LayoutChange.of_all(changes)
-    then = replace(known, graph=apply_layout_change(known.graph, layout_change).graph)
+    applied = apply_layout_change(known.graph, layout_change)
+    if declare is None:
+        return applied
+    then = replace(known, graph=applied.graph)
     return apply_layout_change(known.graph, layout_change | declare(then, topics))
 
 

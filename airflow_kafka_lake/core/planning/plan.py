@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.kafka.snapshots import (
     OBSERVED,
     OpenTransaction,
@@ -26,8 +26,6 @@ from airflow_kafka_lake.core.wire import timestamp
 
 # The parts of a period that are in Kafka, in the lake, and still to come.
 
-NAMED = 5
-"""Partitions that a sentence names."""
 BY_TIME = (
     "by time: from each partition's first record at or after its begin to the first at or after its end; "
     "where timestamps are not in the order of offsets, others have its times too"

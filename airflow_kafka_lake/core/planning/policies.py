@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.amounts import NAMED, count, some
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     KafkaLakeError,
@@ -26,9 +26,6 @@ from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.plan import PlanBlock, StreamDemand, missing
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
-
-_NAMED = 5
-"""Partitions that a refusal names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +357,7 @@ def _all_pending(pending: Sequence[PendingCommitError]) -> PendingCommitError:
 def _all_expired(found: Sequence[KafkaLakeError], whole: Sequence[Stream]) -> RangeExpiredError:
     first = found[0]
     others = [f"{error.facts['topic']}/{error.facts['partition']}" for error in found[1:]]
-    same = f". The same in {some(others, _NAMED, 'partition')}" if others else ""
+    same = f". The same in {some(others, NAMED, 'partition')}" if others else ""
     topics = {stream.topic for stream in whole} | {error.facts["topic"] for error in found}
     numbers = " ".join(str(stream.partition) for stream in whole)
     alone = f". Without offsets that are gone: --partition {numbers}" if whole and len(topics) == 1 else ""

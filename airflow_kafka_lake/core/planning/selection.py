@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.amounts import count, size, some
+from airflow_kafka_lake.core.amounts import NAMED, count, size, some
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
@@ -19,9 +19,6 @@ from airflow_kafka_lake.core.wire import milliseconds
 
 LAST = 2**63 - 1
 """The end of every log."""
-
-MAX_NAMED = 5
-"""Partitions that a refusal names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +38,14 @@ class SelectedSlice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Chosen streams and offsets; None is all: topics, generations, partitions, from the first offset, to the last."""
+class StreamScope:
+    """Chosen streams of a pipeline; None is all: topics, generations, partitions."""
 
     topic: str | None = None
     topic_id: str | None = None
     partitions: frozenset[int] | None = None
-    start: int | datetime | None = None
-    end: int | datetime | None = None
 
-    def has(self, stream: Stream) -> bool:
-        """Return whether a stream is meant."""
+    def __contains__(self, stream: Stream) -> bool:
         topic, topic_id, partition = stream
         return (
             self.topic in (None, topic)
@@ -63,6 +57,17 @@ class Selection:
         """Raise UnknownSubjectError where a topic, a generation or a partition is named that none of them is of."""
         keys = (stream.key for stream in streams)
         require_streams(pipeline, keys, topic=self.topic, topic_id=self.topic_id, partitions=self.partitions)
+
+
+EVERYTHING = StreamScope()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(StreamScope):
+    """Chosen streams and offsets of them; None is also: from the first offset, to the last."""
+
+    start: int | datetime | None = None
+    end: int | datetime | None = None
 
     @property
     def times(self) -> tuple[int, ...]:
@@ -119,7 +124,7 @@ def gone_below(
 def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpiredError:
     """Return the refusal of a period by time that may begin among offsets whose times Kafka no longer has."""
     first = next(iter(below))
-    named = some((f"{stream} {gone}" for stream, gone in below.items()), MAX_NAMED, "partition")
+    named = some((f"{stream} {gone}" for stream, gone in below.items()), NAMED, "partition")
     return RangeExpiredError(
         f"the period may begin among offsets that Kafka has no longer: {named}. Nothing "
         "was decided; give offsets there, or a later begin, or the other partitions by name",

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, some, span
+from airflow_kafka_lake.core.amounts import FEW, count, some, span
 from airflow_kafka_lake.core.errors import UnfinishedError
 from airflow_kafka_lake.core.ledger.changes import RequestRow
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
@@ -29,9 +29,6 @@ SOON = timedelta(days=1)
 
 TAKEN_WITHIN = timedelta(minutes=2)
 """How long a requested wave may wait for a worker before a person is told."""
-
-NAMED = 3
-"""Slices that one item names; more are counted."""
 
 
 class Need(StrEnum):
@@ -100,7 +97,7 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
                 subject=found[0].id,
             )
         else:
-            ways = tuple(way for item in found[:NAMED] for way in ways_out(item) if way.command != "release")
+            ways = tuple(way for item in found[:FEW] for way in ways_out(item) if way.command != "release")
             yield Attention(
                 need=need,
                 text=f"{_named(slices)} are {need} (wave {wave}): {found[0].reason}",
@@ -118,7 +115,7 @@ def _lost(pipeline: str, streams: Iterable[StreamStatus]) -> Iterator[Attention]
             need=Need.LOST,
             text=f"{_named(slices)}: Kafka deleted them before they were read. Pass them, and go on behind them",
             commands=tuple(
-                remedies.skip(pipeline, item, name_topic_id=gone, acknowledge_order=gone) for item, gone in lost[:NAMED]
+                remedies.skip(pipeline, item, name_topic_id=gone, acknowledge_order=gone) for item, gone in lost[:FEW]
             ),
             slices=slices,
         )
@@ -159,7 +156,7 @@ def _missing(facts: PipelineFacts) -> Iterator[Attention]:
     if names := sorted(set(facts.recorded.spec.topics).intersection(facts.seen.missing)):
         yield Attention(
             need=Need.MISSING,
-            text=f"Kafka has no topic {some(names, NAMED)}: create it, or take it out of the pipeline's topics. Every "
+            text=f"Kafka has no topic {some(names, FEW)}: create it, or take it out of the pipeline's topics. Every "
             "run fails until then",
         )
 
@@ -222,7 +219,7 @@ def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) ->
 def _named(slices: Sequence[Slice]) -> str:
     """Return some slices by name, or the first of them and how many more there are."""
     offsets = sum(item.range.span for item in slices)
-    return some(slices, NAMED, "slice") + (f" ({count(offsets, 'offset')})" if len(slices) > NAMED else "")
+    return some(slices, FEW, "slice") + (f" ({count(offsets, 'offset')})" if len(slices) > FEW else "")
 
 
 # The state of a requested wave: its worker and its progress, or since when no process has it.
@@ -245,7 +242,7 @@ def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRec
     if wave.lease_live:
         return ServingStatus(message=_at_work(wave, attempts, now))
     last = [attempts[-1].ended_at, wave.lease_until] if attempts else []
-    untaken = now - max(request.at, *(moment for moment in last if moment is not None and moment <= now), request.at)
+    untaken = now - max([request.at, *(moment for moment in last if moment is not None and moment <= now)])
     if untaken < TAKEN_SOON:
         return ServingStatus(message=f"wave {wave.id} of pipeline {wave.pipeline} waits for a worker", untaken=untaken)
     return ServingStatus(

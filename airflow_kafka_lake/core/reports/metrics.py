@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from airflow_kafka_lake.core.audit.report import EVERYTHING, AuditReport
+from airflow_kafka_lake.core.audit.report import AuditReport
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     HeldError,
@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.guards import Postponement
 from airflow_kafka_lake.core.offsets import grouped, summed
+from airflow_kafka_lake.core.planning.selection import EVERYTHING
 from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.reports.progress import Step

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Self
 
-from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.amounts import NAMED, count, size
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError
 from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
 from airflow_kafka_lake.core.offsets import RangeSet, Stream, grouped
-from airflow_kafka_lake.core.planning.plan import NAMED, Forecast, Plan
+from airflow_kafka_lake.core.planning.plan import Forecast, Plan
 from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.wire import timestamp
 

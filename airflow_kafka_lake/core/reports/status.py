@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.audit.report import EVERYTHING, TimelineSlice, fewer, if_known
+from airflow_kafka_lake.core.audit.report import TimelineSlice, fewer, if_known
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.history import Event
@@ -26,6 +26,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, blocked_by
 from airflow_kafka_lake.core.planning.costs import is_limited_by_size
+from airflow_kafka_lake.core.planning.selection import EVERYTHING
 from airflow_kafka_lake.core.reports.attention import Attention, attention
 from airflow_kafka_lake.core.reports.plan import WaitingPartition, waiting
 from airflow_kafka_lake.core.reports.progress import Progress

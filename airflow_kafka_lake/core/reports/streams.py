@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Self, TypeVar
 
 from airflow_kafka_lake.core.audit.check import by_stream
-from airflow_kafka_lake.core.audit.report import EVERYTHING, OffsetStatus, StreamScope, TimelineSlice
+from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,
     OBSERVED,
@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 
 # The parts of a status: the ledger's state of a pipeline, and Kafka's of its topics.

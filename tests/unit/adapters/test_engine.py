@@ -254,7 +254,7 @@ def test_report_is_the_jobs_own(spark: FakeSpark, engine: Engine) -> None:
         asked = SimpleNamespace(
             name="a report", program=str(spark._program), effort=1, to_json=lambda wave=wave: {"wave": wave}
         )
-        assert runner.report(asked, progress=said.append) == {"done": wave}  # type: ignore[arg-type]
+        assert runner.report(asked, progress=said.append, counted=lambda _: None) == {"done": wave}  # type: ignore[arg-type]
     assert said == ["half of it", "half of it"]
     assert len(spark.starts) == 1
 

@@ -803,7 +803,7 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
     found = ContentComparison(records=3, bytes=4, differences=())
     spark.does(signs=2, writes={"messages": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
     said: list[str] = []
-    assert spark.runner().report(COMPARE, progress=said.append) == found.to_json()
+    assert spark.runner().report(COMPARE, progress=said.append, counted=lambda _: None) == found.to_json()
     assert said == ["one", "two"]
     assert json.loads(spark.seen["texts"]["job.json"])["job"] == COMPARE.to_json()
     assert spark.seen["argv"][-2].endswith("compare.py")
@@ -816,7 +816,7 @@ def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: Fake
     spark.does(writes={"result.json": json.dumps(ContentComparison(records=0, bytes=0, differences=()).to_json())})
     for offsets, quick in ((LIGHT // 2, True), (LIGHT // 2 + 1, False)):
         large = replace(JOB.slices[0], range=OffsetRange(0, offsets))
-        spark.runner().report(replace(COMPARE, slices=(large,)), progress=lambda _: None)
+        spark.runner().report(replace(COMPARE, slices=(large,)), progress=lambda _: None, counted=lambda _: None)
         assert ("TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]) is quick
 
 
@@ -824,7 +824,7 @@ def test_a_comparison_that_fails_changed_nothing(spark: FakeSpark) -> None:
     """Its error says what it was and what to do; what retention took meanwhile is said as such."""
     spark.does(code=1, says="OffsetOutOfRangeException: gone\n")
     with pytest.raises(JobFailedError, match="Retention or deletion passed offsets") as raised:
-        spark.runner().report(COMPARE, progress=lambda _: None)
+        spark.runner().report(COMPARE, progress=lambda _: None, counted=lambda _: None)
     assert "compares raw.orders with Kafka ended with exit code 1" in raised.value.message
     assert "nothing was changed: audit again" in raised.value.message
 
@@ -842,7 +842,7 @@ def test_what_was_decoded_again_is_read_back(spark: FakeSpark) -> None:
     """The job travels whole, and comes back as it went."""
     done = {"rows": 3, "failed": 1, "base": 7, "staged": 8}
     spark.does(writes={"messages": "one\n", "result.json": json.dumps(done)})
-    assert spark.runner().report(REDECODE, progress=lambda _: None) == done
+    assert spark.runner().report(REDECODE, progress=lambda _: None, counted=lambda _: None) == done
     assert RedecodeJob.from_json(json.loads(spark.seen["texts"]["job.json"])["job"]) == REDECODE
     assert spark.seen["argv"][-2].endswith("redecode.py")
 
@@ -852,7 +852,7 @@ def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -
     refused = "[decode] column a is string in the table and int in UTF-8."
     spark.does(code=1, writes={"result.json": json.dumps({"refused": refused})})
     with pytest.raises(SchemaMismatchError, match=r"^\[decode\] column a is string in the table and int in UTF-8\.$"):
-        spark.runner().report(REDECODE, progress=lambda _: None)
+        spark.runner().report(REDECODE, progress=lambda _: None, counted=lambda _: None)
 
 
 def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Sample, Snapshot
 from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.planning.costs import heaviest
 from airflow_kafka_lake.core.planning.decision import (
     Observation,
     PlanFacts,
@@ -55,7 +56,7 @@ def test_plan_follows_from_facts_and_a_sample() -> None:
     """The same ones give the same plan; what is sampled weighs what is planned."""
     known = facts(partition(0, 10), partition(1, 4))
     wanted = want(known)
-    assert [str(item) for item in wanted.to_weigh] == ["orders/0 0-10", "orders/1 0-4"]
+    assert [str(item) for item in heaviest(wanted.slices)] == ["orders/0 0-10", "orders/1 0-4"]
     sample = Sample(stream=Stream("orders", ID, 0), bytes_per_offset=100.0, first_timestamp_ms=None)
     plan = decide(known, wanted, [sample])
     assert plan == decide(known, want(known), [sample])

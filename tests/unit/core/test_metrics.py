@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     ConcurrentError,
@@ -29,6 +28,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.core.reports.attention import Attention, Need
 from airflow_kafka_lake.core.reports.metrics import (
     METRICS,

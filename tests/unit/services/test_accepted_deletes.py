@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.actions.offsets import ReopenAction
-from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     ConcurrentError,
@@ -22,7 +21,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.planning.selection import EVERYTHING, Selection, StreamScope
 from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes, digest_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.jobs.compare import NOTHING
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.deep_audit import ComparedStream, Deep

@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     IdentityError,
@@ -18,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
     StateError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.rebuilding import rebuild

@@ -13,7 +13,6 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.ports import unread
 from airflow_kafka_lake.services import decisions, reporting
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_kafka import MemoryKafka
@@ -198,7 +197,7 @@ def test_rows_of_which_no_log_is_told_do_not_land(world: World, monkeypatch: pyt
     """A job that does not say what it has read last may have read it anywhere."""
     world.produce(2)
     real = world.runner.stage
-    monkeypatch.setattr(world.runner, "stage", lambda job, **told: real(job, **{**told, "read": unread}))
+    monkeypatch.setattr(world.runner, "stage", lambda job, **told: real(job, **{**told, "read": lambda _: None}))
     run = world.run()
     assert (run.exit_code, world.offsets()) == (3, [])
     assert "did not say from which log it has read orders/0 0-2" in run.problems[0].message

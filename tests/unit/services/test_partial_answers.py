@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.actions.offsets import WithdrawAction
-from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     RangeBeyondEndError,
@@ -22,7 +21,7 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot,
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.planning.selection import Selection, StreamScope
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.services import decisions, pipeline_audit

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import EVERYTHING
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.selection import EVERYTHING
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.rebuilding import rebuild

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, Stream
+from airflow_kafka_lake.core.planning.selection import StreamScope
 from airflow_kafka_lake.jobs.compare import CompareJob
 from airflow_kafka_lake.services import pipeline_audit, reading
 from airflow_kafka_lake.services.deep_audit import DeepCheck, _bytes_per_offset
