@@ -246,7 +246,11 @@ class SkipAction(OffsetsAction):
 
         parts = list(zip(chosen, one_by_one(chosen, chosen, skip), strict=True))
         lines = [
-            f"skipped {_skipped(item, part)}" if part.offsets else f"acknowledged the order at {item}"
+            f"skipped {_skipped(item, part)}"
+            if part.offsets
+            else f"acknowledged the order at {item}"
+            if self.acknowledge_order
+            else f"skipped nothing of {item}"
             for item, part in parts
         ]
         return self._outcome(spec.name, parts, lines)

@@ -846,8 +846,10 @@ MUTANTS: tuple[Mutant, ...] = (
         old="item.fewer_accepted",
         new="item.fewer_accepted or not before - after",
         red=(
-            "tests/unit/services/test_skipped_reopens.py::"
-            "test_rows_deleted_since_a_reopen_that_kafka_has_no_more_are_a_question",
+            (
+                "tests/unit/services/test_skipped_reopens.py::"
+                "test_rows_deleted_since_a_reopen_that_kafka_has_no_more_are_a_question"
+            ),
         ),
     ),
     Mutant(
@@ -859,8 +861,10 @@ MUTANTS: tuple[Mutant, ...] = (
         old="(item.generation, item.range)",
         new="(1, item.range)",
         red=(
-            "tests/unit/services/test_skipped_reopens.py::"
-            "test_what_is_reopened_after_a_skip_of_more_is_read_after_a_rebuild",
+            (
+                "tests/unit/services/test_skipped_reopens.py::"
+                "test_what_is_reopened_after_a_skip_of_more_is_read_after_a_rebuild"
+            ),
         ),
     ),
     Mutant(

@@ -97,11 +97,14 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
                 subject=found[0].id,
             )
         else:
-            ways = tuple(way for item in found[:FEW] for way in ways_out(item) if way.command != "release")
+            ways = [way for item in found[:FEW] for way in ways_out(item)]
+            # Of a wave one release ends all of its holds, and passes nothing.
+            all_ = [remedies.release(wave)] * any(way.command == "release" for way in ways)
+            all_ += [way for way in ways if way.command != "release"]
             yield Attention(
                 need=need,
                 text=f"{_named(slices)} are {need} (wave {wave}): {found[0].reason}",
-                commands=(*(ways or [remedies.release(wave)]), remedies.wave(wave)),
+                commands=(*(all_ or [remedies.release(wave)]), remedies.wave(wave)),
                 slices=slices,
                 subject=wave,
             )

@@ -394,6 +394,7 @@ def test_skip_of_what_has_landed_says_that_it_skips_nothing() -> None:
     landed = Selection(topic="orders", partitions=frozenset({0}), start=0, end=2)
     told = SkipAction(selection=landed, reason="poison").apply(world.worker(), world.spec)
     assert (told.offsets, world.offsets()) == (0, [0, 1, 2])
+    assert told.lines[0] == "skipped nothing of orders/0 0-2"
     assert told.lines[-1] == "All of them are in the table, or were skipped before: what has landed is not skipped"
     tried = SkipAction(selection=landed, reason="poison").preview(world.worker(), world.spec)
     assert (tried.lines[-1], tried.leaves_nothing) == (told.lines[-1], True)

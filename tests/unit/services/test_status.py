@@ -272,6 +272,18 @@ def test_landed_offsets_that_no_watermark_has_passed_are_behind(landed: World) -
     assert status(landed)["summary"]["state"] == "up to date"
 
 
+def test_holds_of_one_cause_that_a_release_ends_name_it_before_the_skips() -> None:
+    """A job has dropped a record: read again, nothing is passed."""
+    world = World(partitions=2)
+    for partition in range(2):
+        world.produce(6, partition)
+    world.runner.tamper = lambda rows: [row for row in rows if row[3] != 2]
+    assert world.run().exit_code == 1
+    (need,) = status(world)["needs_person"]
+    assert [command["line"].split()[1] for command in need["commands"]] == ["release", "skip", "skip", "wave"]
+    assert need["commands"][0]["line"] == f"kafka-lake release {need['subject']}"
+
+
 def test_ranges_held_for_one_cause_have_the_commands_that_end_it(world: World) -> None:
     """A release alone would hold them again."""
     world.produce(4)
