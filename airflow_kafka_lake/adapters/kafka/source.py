@@ -59,7 +59,7 @@ from airflow_kafka_lake.ports import NONE_KNOWN, Clock
 
 SLICES = 16
 SECONDS = 5.0
-RECORDS = 300
+RECORDS = 100
 BYTES = 1024 * 1024
 _TOGETHER_SECONDS = 2.5
 
