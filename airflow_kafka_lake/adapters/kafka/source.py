@@ -90,6 +90,7 @@ class SampleReading:
         self._seen_to = slice_.range.start
         self._first: int | None = None
         self._last: int | None = None
+        self._earliest: int | None = None
 
     def is_over_with(self, message: Message) -> bool:
         """Take a record, the partition's end or its error; return whether it ends the reading."""
@@ -107,6 +108,7 @@ class SampleReading:
         self._last = None if kind == TIMESTAMP_NOT_AVAILABLE or milliseconds == NO_TIMESTAMP else milliseconds
         if not self._records:
             self._first = self._last
+        self._earliest = min((at for at in (self._earliest, self._last) if at is not None), default=None)
         self._records += 1
         self._bytes += _weight(message)
         self._seen_to = message.offset() + 1
@@ -122,6 +124,7 @@ class SampleReading:
             bytes_per_offset=self._bytes / span,
             first_timestamp_ms=self._first,
             last_timestamp_ms=self._last,
+            earliest_timestamp_ms=self._earliest,
             read=OffsetRange(self.slice.range.start, self._seen_to),
         )
 

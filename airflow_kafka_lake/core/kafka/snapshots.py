@@ -98,7 +98,8 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A small read at one offset range: how heavy its records are, and how old the first and the last one read are.
+    """A small read at one offset range: how heavy its records are, and the times of the first and last one read and of
+    the earliest.
 
     `read` is how far it came; a last record is the newest one only where that is the end.
     """
@@ -107,6 +108,7 @@ class Sample:
     bytes_per_offset: float
     first_timestamp_ms: int | None
     last_timestamp_ms: int | None = None
+    earliest_timestamp_ms: int | None = None
     read: OffsetRange | None = None
 
 

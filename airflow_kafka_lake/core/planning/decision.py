@@ -542,19 +542,18 @@ def behind_the_end(facts: PlanFacts, asked: Iterable[StreamDemand]) -> list[Slic
 
 
 def left_behind(facts: PlanFacts, samples: Sequence[Sample]) -> Iterator[str]:
-    """Give the note for a person where the first record behind the end of a period is of it: Kafka found the end by a
-    marker of a transaction, whose time is the broker's."""
-    start, end = (
-        milliseconds(at) if isinstance(at, datetime) else None for at in (facts.bounds.start, facts.bounds.end)
-    )
-    times = ((item.stream, item.first_timestamp_ms) for item in samples)
-    early = [(key, at) for key, at in times if at is not None and end is not None and (start or 0) <= at < end]
+    """Give the note for a person where a record right behind the end of a period is from before it: Kafka found the end
+    by a marker of a transaction, whose time is the broker's, or by a record that is ahead of its time."""
+    end = milliseconds(facts.bounds.end) if isinstance(facts.bounds.end, datetime) else None
+    read = ((item.stream, item.earliest_timestamp_ms, item.read) for item in samples)
+    early = [(key, at, part) for key, at, part in read if at is not None and end is not None and part and at < end]
     if early:
-        key, at = min(early)
+        key, at, part = min(early)
         more = f" (the same in {len(early) - 1:,} more of {len(samples):,} that were looked at)" if early[1:] else ""
         yield (
-            f"{key} has a record of {timestamp(instant(at))} behind the end of the period{more}: Kafka finds a time by "
-            "the first offset that is as late, be it a marker of a transaction. Ask for offsets to have it too"
+            f"{key} has a record of {timestamp(instant(at))} behind the end of the period, at offset {part.start} or "
+            f"later{more}: Kafka finds a time by the first offset that is as late, be it a marker of a transaction or a "
+            "record ahead of its time. Ask for offsets to have such records too"
         )
 
 

@@ -9,7 +9,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.memory_kafka.log import Log
 
-_RECORDS = 300
+_RECORDS = 100
 
 
 def weigh(log: Log, wanted: Slice, isolation: Isolation) -> Sample | None:
@@ -22,6 +22,7 @@ def weigh(log: Log, wanted: Slice, isolation: Isolation) -> Sample | None:
         stream=wanted.stream,
         bytes_per_offset=sum(entry.bytes for _, entry in seen) / span,
         first_timestamp_ms=seen[0][1].timestamp_ms,
+        earliest_timestamp_ms=min(entry.timestamp_ms for _, entry in seen),
         last_timestamp_ms=seen[-1][1].timestamp_ms,
         read=OffsetRange(wanted.range.start, wanted.range.start + span),
     )

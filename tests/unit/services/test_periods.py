@@ -125,14 +125,28 @@ def test_record_of_the_period_behind_a_marker_is_told_of() -> None:
     (note,) = world.plan(asked, dry_run=True).notes
     when = timestamp(begin + 2 * MINUTE)
     assert note.startswith(
-        f"orders/0 has a record of {when} behind the end of the period (the same in 1 more of 2 that were"
+        f"orders/0 has a record of {when} behind the end of the period, at offset 1 or later (the same"
     )
     assert world.plan(Bounds(start=0, end=4), dry_run=True).notes == ()
     assert world.plan(between(begin, 0, 1.5), dry_run=True).notes == ()
     told = refused(world, between(begin, 1.5, 60), RefusedError)
     assert told.startswith(
-        f"orders/0 has a record of {when} behind the end of the period (the same in 1 more of 2 that were"
+        f"orders/0 has a record of {when} behind the end of the period, at offset 1 or later (the same"
     )
+
+
+def test_period_of_records_behind_one_that_is_ahead_of_its_time_is_no_empty_one(world: World) -> None:
+    """Kafka finds both ends of each period at that record; a quiet hour of a topic in order is empty all the same."""
+    begin = world.clock.now() - timedelta(days=30)
+    for offset, minute in enumerate((600, 1, 2, 61, 62)):
+        assert world.produce(1) == [offset]
+        entries, at = world.kafka.log("orders", 0).entries, milliseconds(begin + minute * MINUTE)
+        entries[offset] = replace(entries[offset], timestamp_ms=at)
+    for start, end in ((0, 60), (60, 120), (120, 180)):
+        told = refused(world, between(begin, start, end), RefusedError)
+        assert told.startswith(f"orders/0 has a record of {timestamp(begin + MINUTE)} behind the end of the period, at")
+    world.produce(1)
+    refused(world, between(begin, -60, 0), EmptyPeriodError)
 
 
 def test_period_behind_an_open_transaction_is_refused(world: World, begin: datetime) -> None:
