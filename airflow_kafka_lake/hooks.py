@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow.sdk import BaseHook
 
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import expected
 from airflow_kafka_lake.get_provider_info import connection_type
 from airflow_kafka_lake.wiring.connections import (
     DEFAULT_KAFKA,
@@ -62,10 +62,10 @@ class ConnectionHook(BaseHook, Generic[Connection]):
         try:
             answer = self.connection.check()
             return True, answer if isinstance(answer, str) else " ".join(answer).strip()
-        except KafkaLakeError as error:
-            return False, error.message
         except Exception as error:  # noqa: BLE001  # a test of a connection answers, whatever happens
-            return False, f"The test ended with an unexpected {type(error).__name__}."
+            told = expected(error, "testing the connection").message
+            # Airflow tests a form under a random name that nobody has given.
+            return False, told.replace(f"connection {getattr(self, self.conn_name_attr)!r}", "this connection")
 
 
 class KafkaSourceHook(ConnectionHook[KafkaConnection]):

@@ -335,7 +335,7 @@ class ReopenAction(OffsetsAction):
     title = "Read offsets again"
     consequences = (
         "What is in the table is replaced, in one commit, by what Kafka has now; until then it stays as it is.",
-        "The watermarks move back, and consumers are told of these offsets once more.",
+        "The watermarks move back: consumers are told once more of all offsets from there on.",
     )
 
     accept_fewer: bool = switch(
@@ -455,7 +455,7 @@ class ReopenAction(OffsetsAction):
             numbers=(2, 3, 4, 5),
             effects=(
                 "The rows stay visible until they are read again; one commit takes them away and shows the new ones.",
-                "The watermark falls as the table says, and consumers are told of these offsets once more.",
+                "The watermark falls as the table says: consumers are told once more of all offsets from there on.",
             ),
         )
 

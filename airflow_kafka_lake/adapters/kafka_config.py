@@ -60,7 +60,9 @@ _NOT_TAKEN = {
     "sasl.jaas.config": "only Java reads it; AWS_PROFILE, for worker and Spark, names a profile or a role of AWS",
 }
 _REPEAT = "Check that it runs and is reachable, then repeat; if it is another one, correct bootstrap.servers."
-_MENDS_LOGIN = dict.fromkeys([None, *Mechanism], "Correct sasl.username, sasl.password or sasl.mechanism.") | {
+_MENDS_LOGIN = dict.fromkeys(
+    [None, *Mechanism], "Correct sasl.username, sasl.password, sasl.mechanism or security.protocol."
+) | {
     Mechanism.OAUTHBEARER: "Correct sasl.oauthbearer.client.id, .scope, .extensions, or the brokers' check of tokens.",
     Mechanism.AWS_MSK_IAM: "Correct the AWS key of this process, its right kafka-cluster:Connect, or the clock.",
 }

@@ -139,8 +139,8 @@ def show_run(output: Output, done: Run) -> None:
     if done.left:
         bytes_left = size(sum(item.estimated_bytes for item in done.left))
         output.line(
-            f"left: {count(len(done.left), 'wave')}, planned and not asked for, about {bytes_left} in "
-            f"Kafka; take them too with --all, or with: {remedies.run(done.pipeline)}"
+            f"left: {count(len(done.left), 'wave')}, planned and not asked for, or beyond --max-waves, about "
+            f"{bytes_left} in Kafka; take them too with --all beside bounds, or with: {remedies.run(done.pipeline)}"
         )
     for text in (*(item.describe() for item in waiting_of(plan)), *in_grace(plan)) if plan else ():
         output.line(text)

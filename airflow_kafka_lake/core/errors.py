@@ -204,9 +204,10 @@ class LibraryError(TerminalError):
     def of(cls, cause: ImportError) -> LibraryError:
         """Return the error for an import that failed; a module's name holds no secret."""
         name = cause.name or "a library"
+        extra = "postgres" if name.startswith("psycopg") else "spark"
         return cls(
             f"{name} is missing in this environment, or of a version that lacks what is needed of it. See what does "
-            "not fit with: pip check. Install it again with: pip install --upgrade 'airflow-kafka-lake[spark]'",
+            f"not fit with: pip check. Install it again with: pip install --upgrade 'airflow-kafka-lake[{extra}]'",
             module=name,
         )
 

@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
+    LibraryError,
     PausedError,
     TransientError,
     UnknownOutcomeError,
@@ -67,6 +68,8 @@ def airflow_errors() -> Iterator[None]:
         raise error from None
     except KafkaLakeError as error:
         raise refusal(error.named) from None
+    except ImportError as error:
+        raise refusal(LibraryError.of(error).named) from None
 
 
 def refusal(message: str) -> AirflowFailException:

@@ -15,9 +15,9 @@ from airflow.sdk.configuration import conf
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.errors import ConcurrentError, UsageError, expected
 from airflow_kafka_lake.core.ledger.guards import Postponement, WaitReason, landed, outcome_of
-from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.ledger.records import WaveRecord, explained
 from airflow_kafka_lake.core.ledger.requests import WANTED_FOR, AskForWave, EndRequest, error_of
-from airflow_kafka_lake.core.ledger.waves import UNFINISHED, WaveState
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNFINISHED, WaveState
 from airflow_kafka_lake.core.reports.metrics import of_failure
 from airflow_kafka_lake.core.reports.progress import WavePosition
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -248,6 +248,8 @@ class IngestWaveOperator(WithLineage, SparkTask):
             rate, advances = rate_of(self.bytes_per_second), Advances(ports, spec)
             outcome = land(ports, wave, advances=advances, bytes_per_second=rate, during=self.working())
             if not isinstance(outcome, Postponement):
+                for item in ports.ledger.ranges(wave=wave, states=tuple(ON_HOLD)):
+                    self.log.warning("left out, on hold: %s %s: %s", item.stream, item.range, explained(item))
                 signals.landed(ports, spec, outcome)
                 self._notify(context, ports, outcome)
             return outcome

@@ -281,17 +281,24 @@ def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
     empty in all others; nothing where there is neither."""
     failed = sum(item.offsets.span for item in staged.undecoded)
     rows = sum(item.offsets.span for item in staged.streams)
-    decoded, told = staged.filled.get(VALUE_COLUMN, 0) - failed, []
-    if asked and asked.format is Format.JSON and decoded >= MANY_VALUES:
-        filled = {name.lower(): number for name, number in staged.filled.items()}
-        named = ((name, column_of(name, OWN_COLUMNS).lower()) for name in types(asked.schema or ""))
-        if empty := [name for name, column in named if filled.get(column) == 0]:
-            these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED)}"
-            told.append(f"{these}: fields are found by their exact names, case included")
+    values = staged.filled.get(VALUE_COLUMN, rows)
+    told = list(empty_columns(asked, staged.filled, failed))
     if failed:  # a reason may be long, and the history cuts the end
-        these = f"{failed:,} of {count(rows, 'value')} did not decode"
+        these = f"{failed:,} of {count(values, 'value')} did not decode"
         told.append(f"{these}, with the reason of each in decode_error. The first: {staged.undecoded[0].reason}")
     return ". ".join(told)
+
+
+def empty_columns(asked: Decoding | None, filled: Mapping[str, int], failed: int) -> Iterator[str]:
+    """Give the sentence about the columns of a JSON schema that none of many decoded values fills, where there are
+    some; `filled` is how many rows have something in each column, `failed` how many values did not decode."""
+    decoded = filled.get(VALUE_COLUMN, 0) - failed
+    if asked and asked.format is Format.JSON and decoded >= MANY_VALUES:
+        found = {name.lower(): number for name, number in filled.items()}
+        named = ((name, column_of(name, OWN_COLUMNS).lower()) for name in types(asked.schema or ""))
+        if empty := [name for name, column in named if found.get(column) == 0]:
+            these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED)}"
+            yield f"{these}: fields are found by their exact names, case included"
 
 
 def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:

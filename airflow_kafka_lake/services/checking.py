@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import Any
 
-from airflow_kafka_lake.core.amounts import count, span
+from airflow_kafka_lake.core.amounts import FEW, count, some, span
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     HeldError,
@@ -74,7 +74,8 @@ class PartResult:
     @property
     def sentence(self) -> str:
         """What was found, and the remedy."""
-        return f"{self.found} {self.remedy}".rstrip()
+        by = "." if self.remedy[:1].isupper() else ":"
+        return f"{self.found.removesuffix('.')}{by} {self.remedy}" if self.remedy else self.found
 
     def to_json(self) -> dict[str, Any]:
         """Return an entry of `check --json`."""
@@ -262,8 +263,9 @@ class _Parts:
         made = plan(self.ports, self.spec, Bounds(), plan_id=new_id(), dry_run=True).plan
         if made.hanging:
             raise hanging_error(made.hanging, made.observed_at)
-        for item in made.blocked:
-            raise HeldError(f"a run would leave out {item.where}: {item.reason}")
+        if made.blocked:
+            parts = some((f"{item.where}: {item.reason}" for item in made.blocked), FEW, by="; ")
+            raise HeldError(f"a run would leave out {parts}")
         offsets = sum(item.range.span for item in made.ranges)
         found = f"a run would read {count(offsets, 'offset')} in {count(len(made.waves), 'wave')}"
         found = "; ".join((found, *made.notes))

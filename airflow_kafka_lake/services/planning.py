@@ -49,6 +49,7 @@ from airflow_kafka_lake.core.planning.costs import (
     first_records,
     forecast,
     heaviest,
+    spread,
     undated,
 )
 from airflow_kafka_lake.core.planning.decision import (
@@ -321,7 +322,7 @@ def unfit_columns(ports: Ports, spec: PipelineSpec, table: str) -> str:
 
 
 def _undecoded(ports: Ports, decided: Plan) -> Iterator[str]:
-    for table in sorted({wave.table for wave in decided.waves}):
+    for table in sorted(decided.spec.tables_of(item.snapshot.stream for item in decided.streams)):
         if why := unfit_columns(ports, decided.spec, table):
             yield f"values land in {table} as bytes alone, they are not decoded: {why}"
 
@@ -429,7 +430,7 @@ def plan_from(ports: Ports, facts: PlanFacts, declare: Declare | None = None) ->
         if behind := next(left_behind(facts, _sampled(ports, facts.spec, behind_the_end(facts, wanted.asked))), None):
             raise RefusedError(f"{behind}. Nothing was planned", pipeline=facts.spec.name)
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
-    return decide(facts, wanted, _sampled(ports, facts.spec, heaviest(wanted.slices)), declare)
+    return decide(facts, wanted, _sampled(ports, facts.spec, spread(heaviest(wanted.slices))), declare)
 
 
 def _deleted_rows(ports: Ports, facts: PlanFacts, wanted: Demand) -> int:

@@ -6,9 +6,11 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import assert_never
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     KafkaLakeError,
@@ -35,6 +37,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.advance import landed_in
+from airflow_kafka_lake.services.attempt_audit import empty_columns
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from airflow_kafka_lake.services.reading import decoders
@@ -68,7 +71,8 @@ def redecode(
         job = RedecodeJob(
             id=secrets.token_hex(8), pipeline=spec.name, table=table, decoders=how, only_failed=only_failed
         )
-        done[table] = _redecode(ports, job, sorted({key.topic_id for key in keys if key.topic in topics}))
+        topic_ids = sorted({key.topic_id for key in keys if key.topic in topics})
+        done[table] = _redecode(ports, job, topic_ids, spec.decoding)
     return done
 
 
@@ -82,7 +86,7 @@ def _topics_in(ledger: Ledger, spec: PipelineSpec, topics: Sequence[str]) -> dic
     return {table: sorted(its) for table, its in sorted(found.items()) if its}
 
 
-def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> RedecodeResult:
+def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str], asked: Decoding) -> RedecodeResult:
     check_table(ports, job.pipeline, job.table, topic_ids)
     _clean_up(ports, job.table)
     try:
@@ -91,6 +95,7 @@ def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redec
         # Of the table's rows Spark reads each several times: their number is known at the end.
         done = RedecodeResult(**ports.runner.report(job, progress=ports.progress, counted=watch.follow))
         watch.end(done.rows)
+        done = replace(done, remark="".join(empty_columns(asked, done.filled, done.failed)))
         if done.staged is not None:
             _publish(ports, job, done, topic_ids)
             line = RecordDecode(pipeline=job.pipeline, table=job.table, detail=str(done), actor=ports.actor)

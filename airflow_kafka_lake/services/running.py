@@ -71,8 +71,11 @@ def land(
 
 
 def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> WaveChoice:
-    """Choose the unfinished waves that have offsets a plan was asked for; without a plan, all of them."""
-    waves = ports.ledger.waves(pipeline, UNFINISHED)
+    """Choose the unfinished waves that have offsets a plan was asked for; without a plan, all of them. Those of paused
+    plans are the last: none takes the place of one that can go on."""
+    known = ports.ledger.pipeline(pipeline)
+    paused = {item.plan for item in known.pauses} if known else set()
+    waves = sorted(ports.ledger.waves(pipeline, UNFINISHED), key=lambda wave: wave.plan in paused)
     if not waves:
         return WaveChoice()
     asked = None

@@ -568,8 +568,27 @@ def test_error_that_no_part_expects_is_reported_without_its_text(monkeypatch: py
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr(KafkaConnection, "check", broken)
-    found = page_says(monkeypatch, conn_type="kafka_lake_kafka")
-    assert found == (False, "The test ended with an unexpected RuntimeError.")
+    worked, words = page_says(monkeypatch, conn_type="kafka_lake_kafka")
+    assert not worked
+    assert words.startswith("testing the connection ended with an unexpected RuntimeError in ")
+    assert SECRET not in words
+
+
+def test_library_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the page's button, whichever connection needs it."""
+
+    def broken(_: Any) -> str:
+        raise ModuleNotFoundError("No module named 'psycopg2'", name="psycopg2")
+
+    monkeypatch.setattr(KafkaConnection, "check", broken)
+    worked, words = page_says(monkeypatch, conn_type="kafka_lake_kafka")
+    assert (worked, words.endswith("pip install --upgrade 'airflow-kafka-lake[postgres]'")) == (False, True)
+
+
+def test_connection_of_a_form_is_not_called_by_the_name_that_airflow_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a random one."""
+    worked, words = page_says(monkeypatch, conn_type="kafka_lake_kafka", extra='{"bootstrap.servers": "no port:x"}')
+    assert (worked, "this connection" in words, "connection '" in words) == (False, True, False), words
 
 
 def test_airflow_command_finds_what_only_the_metadata_database_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,9 +170,11 @@ class MemoryRunner:
         progress("decoded")
         by_topic = {topic: decoder for decoder in job.decoders for topic in decoder.topics}
         with _as_a_driver("catalog-unreachable", table=job.table):
-            return self._lake.redecode(
+            done = self._lake.redecode(
                 job, lambda topic, value: None if value is None else _problem(by_topic[topic], value)
             )
+            staged = done.get("staged")
+            return done | ({"filled": _filled(job.decoders, self._lake.records(job.table, staged))} if staged else {})
 
     def stage(
         self,

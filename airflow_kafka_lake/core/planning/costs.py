@@ -74,9 +74,18 @@ def heaviest(slices: Sequence[Slice]) -> list[Slice]:
     return [item for some in rounds for _, item in sorted(some)][:SAMPLED_SLICES]
 
 
+def spread(slices: Sequence[Slice]) -> list[Slice]:
+    """Return where the records of some slices are read to weigh them: at the start and, where the slices are few, at
+    one and two thirds too, as the records of a topic grow and shrink with the years."""
+    places = max(1, min(3, SAMPLED_SLICES // max(1, len(slices))))
+    starts = ((item, item.range.start + item.range.span * k // places) for item in slices for k in range(places))
+    return [item.part(OffsetRange(start, item.range.end)) for item, start in starts]
+
+
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
     """Return Kafka's bytes per offset for the topics: from samples, else as the topic weighed in earlier plans."""
-    by_stream = {sample.stream: max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset) for sample in samples}
+    read = grouped((sample.stream, max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset)) for sample in samples)
+    by_stream = {stream: sum(found) / len(found) for stream, found in read.items()}
     of_topic = grouped((stream.topic, weight) for stream, weight in by_stream.items())
     sampled = {topic: sum(found) / len(found) for topic, found in of_topic.items()}
     planned = [item for cost in costs for item in cost.topics if item.kafka_bytes]

@@ -552,8 +552,8 @@ def left_behind(facts: PlanFacts, samples: Sequence[Sample]) -> Iterator[str]:
         more = f" (the same in {len(early) - 1:,} more of {len(samples):,} that were looked at)" if early[1:] else ""
         yield (
             f"{key} has a record of {timestamp(instant(at))} behind the end of the period, at offset {part.start} or "
-            f"later{more}: Kafka finds a time by the first offset that is as late, be it a marker of a transaction or a "
-            "record ahead of its time. Ask for offsets to have such records too"
+            f"later{more}: Kafka finds a time by the first offset that is as late, be it a marker of a transaction or "
+            "a record ahead of its time. Ask for offsets to have such records too"
         )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, VALUE_COLUMN, Decoder
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.ledger.waves import DECODE, Token
@@ -74,21 +74,26 @@ class RedecodeJob(Document):
 class RedecodeResult:
     """The result of a job: rows that it decoded, and how many of them do not decode now either.
 
-    `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same rows; both are None
-    when it found no row to decode and left no branch.
+    `filled` is how many of the rows have a value, and something in each decoded column, and `remark` a sentence about
+    that. `base` is the snapshot of main
+    that it read, and `staged` the one on its branch, with the same rows; both are None when it found no row to decode
+    and left no branch.
     """
 
     rows: int
     failed: int
+    filled: Mapping[str, int] = field(default_factory=dict)
     base: int | None = None
     staged: int | None = None
+    remark: str = ""
 
     def to_json(self) -> dict[str, int]:
         return {"rows": self.rows, "failed": self.failed}
 
     def __str__(self) -> str:
         left = f"{self.failed:,} of them did not decode" if self.failed else "all of them decode"
-        return f"{count(self.rows, 'row')} decoded again; {left}" if self.rows else "no such rows"
+        told = "; ".join(filter(None, (f"{count(self.rows, 'row')} decoded again", left, self.remark)))
+        return told if self.rows else "no such rows"
 
 
 # Decode a table's rows once more, from their raw bytes: on a branch of its own, compared with the rows before.
@@ -134,7 +139,7 @@ def redecode(
             f"WHEN MATCHED THEN UPDATE SET {sets}"
         )
         progress("comparing the rows with those that were there")
-        done = _compared(spark, job, table, base)
+        done = _compared(spark, job, table, base, columns=[VALUE_COLUMN, *names])
     except BaseException:
         drop_branch(spark, table, job.branch)
         raise
@@ -162,17 +167,18 @@ def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> D
     return mine.filter(f.col(ERROR_COLUMN).isNotNull()) if ERROR_COLUMN in rows.columns else mine.limit(0)
 
 
-def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> RedecodeResult:
-    """Refuse a branch whose rows are not those of the base; return its result."""
+def _compared(
+    spark: SparkSession, job: RedecodeJob, table: str, base: int, *, columns: Sequence[str]
+) -> RedecodeResult:
+    """Refuse a branch whose rows are not those of the base; return its result, with the number of rows that have
+    something in each of some columns."""
     # Which rows did not decode before is known only at the base: the branch has them by their names.
     before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
     branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
-    after = branch.selectExpr(*ROW, f"{_digest()} AS is", f"{ERROR_COLUMN} IS NOT NULL AS failed")
-    kept, same, failed = (
-        before.join(after, on=list(ROW), how="left")
-        .selectExpr("count(*)", "count_if(was = is)", "count_if(failed)")
-        .collect()[0]
-    )
+    is_there = [f"`{name}` IS NOT NULL AS c{number}" for number, name in enumerate(columns)]
+    after = branch.selectExpr(*ROW, f"{_digest()} AS is", f"{ERROR_COLUMN} IS NOT NULL AS failed", *is_there)
+    numbers = ["count(*)", "count_if(was = is)", "count_if(failed)", *(f"count_if(c{n})" for n in range(len(columns)))]
+    kept, same, failed, *filled = before.join(after, on=list(ROW), how="left").selectExpr(*numbers).collect()[0]
     rows = before.count()
     whole = spark.sql(f"SELECT count(*) FROM {table} VERSION AS OF {base}").collect()[0][0]
     if not rows == kept == same or whole != branch.count():
@@ -180,7 +186,7 @@ def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> R
             f"[decode] the rows on branch {job.branch} of {job.table} are not those that were there: of {rows}, {same} "
             "are the same. Main was not moved."
         )
-    return RedecodeResult(rows=rows, failed=failed)
+    return RedecodeResult(rows=rows, failed=failed, filled=dict(zip(columns, filled, strict=True)))
 
 
 def _digest() -> str:

@@ -130,7 +130,7 @@ def test_columns_that_the_table_cannot_have_are_a_warning_before_any_run(
         assert (outcomes(done)["table raw.orders"], told) == (OK, [])
     else:
         assert outcomes(done)["table raw.orders"] is WARNING
-        assert found(done, "table raw.orders").startswith(f"values of orders would land as bytes alone {named}")
+        assert found(done, "table raw.orders").startswith(f"values of orders would land as bytes alone: {named}")
         assert [named in note for note in told] == [True]
 
 
@@ -242,7 +242,7 @@ def test_what_could_not_be_removed_is_a_warning(world: World) -> None:
     world.lake.left = left = "Could not remove table raw.trial. Remove it by hand."
     done = checked(world)
     assert outcomes(done)["store raw.orders"] is WARNING
-    assert found(done, "store raw.orders").endswith(f"with a file in raw.orders {left}")
+    assert found(done, "store raw.orders").endswith(f"with a file in raw.orders. {left}")
     assert done.exit_code == 0
 
 

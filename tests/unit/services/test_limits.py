@@ -41,7 +41,7 @@ def test_run_begins_no_more_waves_than_it_is_asked_for() -> None:
 
 
 def test_wave_that_fails_counts_and_one_that_may_not_begin_does_not() -> None:
-    """Two are begun: the one that fails, and the one after those of a paused plan."""
+    """Two are begun: the one that fails, and the one after those of a paused plan, which are left."""
     world = World(spec=SMALL)
     world.produce(4)
     first = world.plan(Bounds(start=0, end=1)).waves[0].id
@@ -49,8 +49,10 @@ def test_wave_that_fails_counts_and_one_that_may_not_begin_does_not() -> None:
     decisions.pause(world.worker(), PauseSubject(pipeline="orders", plan=paused), "not yet")
     world.runner.failures.append("out of memory")
     done = run(world, waves=2)
-    assert [problem.facts.get("wave") or problem.facts.get("plan") for problem in done.problems] == [first, paused]
-    assert (world.offsets(), len(done.left)) == ([2], 1)
+    assert [problem.facts.get("wave") for problem in done.problems] == [first]
+    assert (world.offsets(), len(done.left)) == ([2], 2)
+    (line,) = [said for said in world.said if "this run leaves" in said and paused in said]
+    assert line.startswith(f"this run leaves wave {paused}-w0")
 
 
 def test_run_leaves_what_is_beyond_the_limit_of_its_pipeline() -> None:

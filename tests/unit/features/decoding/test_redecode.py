@@ -90,7 +90,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark alone can do is done elsewhere: the rows of the job are three, and decode."""
-    monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1)))
+    monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1, 3, 2)))
     monkeypatch.setattr(
         decoding, "decode", lambda _, rows, *__: SimpleNamespace(refused=REFUSED, fitted=lambda _: rows)
     )
@@ -103,7 +103,7 @@ def redecoded(session: Session) -> RedecodeResult:
 def test_branch_with_the_same_rows_is_returned() -> None:
     """With the snapshot of main that it was made from: the job does not move main."""
     session = Session()
-    assert redecoded(session) == RedecodeResult(rows=3, failed=1, base=BASE, staged=STAGED)
+    assert redecoded(session) == RedecodeResult(rows=3, failed=1, filled={"value": 3, "a": 2}, base=BASE, staged=STAGED)
     assert session.leaves_a_branch
     assert not [text for text in session.said if "CALL" in text or "INTO lake.raw.orders " in text]
 
@@ -120,9 +120,9 @@ def test_branch_with_other_rows_is_dropped(monkeypatch: pytest.MonkeyPatch, same
 
 def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing to publish, and no branch stays."""
-    monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0)))
+    monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0, 0, 0)))
     session = Session()
-    assert redecoded(session) == RedecodeResult(rows=0, failed=0)
+    assert redecoded(session) == RedecodeResult(rows=0, failed=0, filled={"value": 0, "a": 0})
     assert not session.leaves_a_branch
 
 

@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.waves import Committed, Token
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.attempt_audit import MANY_VALUES
 from airflow_kafka_lake.services.redecoding import redecode
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
@@ -54,6 +55,20 @@ def test_every_table_gets_one_job_with_the_file_as_it_is_now() -> None:
         [("orders",)],
     )
     assert job.branch == f"kafka_lake_decode_{job.id}"
+
+
+def test_column_that_no_row_fills_when_it_is_decoded_again_is_named() -> None:
+    """People decode again to repair: a misspelt field leaves nulls where values were."""
+    world = World(spec=replace(SPEC, decoding=Decoding(format=Format.JSON, schema="amount INT")))
+    for _ in range(MANY_VALUES):
+        world.kafka.produce("orders", 0, b'{"amount": 1}')
+    assert world.run().exit_code == 0
+    misspelt = replace(world.spec, decoding=Decoding(format=Format.JSON, schema="amuont INT"))
+    for spec, named in ((misspelt, True), (world.spec, False)):
+        (done,) = redecode(world.worker(), spec).values()
+        assert ("; None of the 100 values that decoded filled amuont: fields are found by" in str(done)) is named
+        line = world.ledger.events("orders", kind="decode", limit=1, newest=True)[0]
+        assert line.detail == str(done)
 
 
 def test_what_cannot_be_decoded_is_refused() -> None:
