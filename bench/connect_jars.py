@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from airflow_kafka_lake.adapters.jars.cache import Jar, JarChecksumError, JarSet, default_cache, fetch, retrieve
+from airflow_kafka_lake.adapters.jars.cache import Jar, JarSet, default_cache, fetch, retrieve
+from airflow_kafka_lake.core.errors import JarChecksumError
 
 ICEBERG_CONNECT = Path(__file__).with_name("iceberg-connect.txt")
 _OF_SPARK = ("sqlite-jdbc",)

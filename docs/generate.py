@@ -460,9 +460,9 @@ def _remedies(state: RangeState | WaveState) -> str:
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 ERRORS_INTRO = """
-Every failure is one of these: a sentence on stderr, with `--json` a [document](json.md#an-error), in Airflow a failed
-task. The message says what happened, where, and what to do next, and holds no secret. `kafka-lake help ERROR` prints
-its row.
+Every failure, but a missing Java or PySpark, is one of these: a sentence on stderr, with `--json` a
+[document](json.md#an-error), in Airflow a failed task. The message says what happened, where, and what to do next, and
+holds no secret. `kafka-lake help ERROR` prints its row.
 """
 INTERNAL = """
 `InternalError` (exit 1, not in the tree) is a defect of this package; `KAFKA_LAKE_DEBUG=1` shows its traceback.

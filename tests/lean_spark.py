@@ -32,7 +32,7 @@ def lean_home(jars: Sequence[Path], memory: str) -> Iterator[str]:
     # With one compiler Java keeps room for 48 MB of code: in a run of all tests it may get full, and is compiled anew.
     quick = [*QUICK_START, "-XX:ReservedCodeCacheSize=240m", f"-XX:SharedArchiveFile={archive_path(list(jars))}"]
     options = [*options_of_spark([*map(str, all_jars(jars))], {}, memory), *quick]
-    (home / "java.options").write_text(java_options(home, options, {}))
+    (home / "java.options").write_text(java_options(home, options, {}, memory))
     script = home / "bin" / "spark-submit"
     script.parent.mkdir()
     java, options_file, *_ = java_start(home)

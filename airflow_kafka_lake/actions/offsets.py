@@ -248,9 +248,7 @@ class SkipAction(OffsetsAction):
         lines = [
             f"skipped {_skipped(item, part)}"
             if part.offsets
-            else f"acknowledged the order at {item}"
-            if self.acknowledge_order
-            else f"skipped nothing of {item}"
+            else f"{'acknowledged the order at' if self.acknowledge_order else 'skipped nothing of'} {item}"
             for item, part in parts
         ]
         return self._outcome(spec.name, parts, lines)
@@ -354,7 +352,9 @@ class ReopenAction(OffsetsAction):
         """Return the offsets that would be read again."""
         prepared = self._prepared(ports, spec)
         lines = [
-            f"would reopen {count(part.offsets, 'offset')} of {item} with {count(part.rows, 'row')} in "
+            f"an earlier call has reopened {item}: only what it had begun would be finished"
+            if part.begun
+            else f"would reopen {count(part.offsets, 'offset')} of {item} with {count(part.rows, 'row')} in "
             f"{count(len(part.waves), 'wave')}; the watermark would be {part.watermark}"
             + (f"; {part.gone:,} of the rows are gone from the table, and would come back" if part.gone else "")
             + "".join(f"; recorded as deleted: {reopening.told(event)}" for event in part.deletions)
@@ -368,7 +368,8 @@ class ReopenAction(OffsetsAction):
         chosen, parts = [item for item, _ in prepared], [part for _, part in prepared]
         done = one_by_one(chosen, parts, lambda part: reopening.carry_out(ports, spec, part))
         lines = [
-            f"reopened {count(part.offsets, 'offset')} of {item} in wave {', '.join(part.waves)}; the watermark is "
+            f"{'an earlier call, whose reason stays, has ' if was.begun else ''}reopened "
+            f"{count(part.offsets, 'offset')} of {item} in wave {', '.join(part.waves)}; the watermark is "
             f"{part.watermark}" + (f"; {count(was.gone, 'deleted row')} will be in the table again" if was.gone else "")
             for (item, was), part in zip(prepared, done, strict=True)
         ]

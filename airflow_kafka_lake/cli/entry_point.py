@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from airflow_kafka_lake.adapters import java
 from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
 from airflow_kafka_lake.cli.command import PIPELINE, Argument, Command, Result, actor, spec_of
@@ -91,7 +92,7 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
 
 def explain(arguments: argparse.Namespace, _: Output) -> Result:
     """Tell the meaning of an error, and its exit code, or of a state of offsets or partitions."""
-    known, name = kinds(), arguments.error
+    known, name = kinds() | {key: item for key, item in vars(java).items() if key.endswith("Error")}, arguments.error
     states = {**STATES, **MEANINGS}
     if means := states.get("committed" if name == "landed" else name.lower()):
         return Result(document={"word": name, "means": means}, lines=[f"{name}: {means}", GLOSSARY])

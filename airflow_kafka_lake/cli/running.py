@@ -67,11 +67,16 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec, dry_run=dry) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
         made = planning.plan(ports, spec, bounds, plan_id=decisions.new_id(), dry_run=dry, timeout=spec.timeout)
-        held = running.describe_blocked(ports, spec.name)
+        told = [f"held: {hold}" for hold in running.describe_blocked(ports, spec.name)]
+        if earlier := [work for work in running.chosen(ports, spec.name, None).taken if work.plan != made.plan.id]:
+            weight = size(sum(item.estimated_bytes for item in earlier))
+            told.append(
+                f"planned earlier: {count(len(earlier), 'wave')}, about {weight} in Kafka, which a run takes too"
+            )
     return Result(
         document=made,
         beside={
-            "held": held,
+            "told": told,
             "where": where,
             "dry_run": dry,
             "then": go_on(arguments, "plan", "run") if dry and made.plan.ranges else None,
@@ -89,9 +94,9 @@ def _asked(arguments: argparse.Namespace) -> tuple[PipelineSpec, Bounds]:
 
 
 def show_plan(
-    output: Output, made: PlanResult, *, held: Sequence[str], where: str, dry_run: bool, then: str | None
+    output: Output, made: PlanResult, *, told: Sequence[str], where: str, dry_run: bool, then: str | None
 ) -> None:
-    """Show a plan: ranges, bytes, time and deadline, and earlier holds; `then` is the command that reads them."""
+    """Show a plan: ranges, bytes, time and deadline, earlier holds and waves; `then` is the command that reads them."""
     rows = [
         (
             wave.id if made.recorded else number,
@@ -107,7 +112,7 @@ def show_plan(
     ]
     columns = ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka")
     output.long_table(heading(made.plan, dry_run=dry_run), columns, rows)
-    for text in (*remarks(made.plan, where, dry_run=dry_run), *(f"held: {hold}" for hold in held)):
+    for text in (*remarks(made.plan, where, dry_run=dry_run), *told):
         output.line(text)
     if then:
         output.line(f"read it with: {then}")

@@ -212,6 +212,14 @@ class LibraryError(TerminalError):
         )
 
 
+class JarsMissingError(TerminalError):
+    """Jars of a job are not in this machine's cache; `kafka-lake jars fetch` brings them."""
+
+
+class JarChecksumError(TerminalError):
+    """A jar has other bytes than the ones that its version is known to have."""
+
+
 class DecodeLimitError(TerminalError):
     """More values of a wave do not decode than its pipeline allows."""
 

@@ -359,7 +359,8 @@ def partitions_of(value: Any) -> tuple[int, ...] | None:
             raise _no_partitions(value.strip()) from None
         if found is None:
             return None
-        if not isinstance(found, Sequence) or isinstance(found, bytes) or not all(map(_is_partition, found)):
+        is_list = isinstance(found, Sequence) and not isinstance(found, bytes)
+        if not is_list or not all(type(item) is int and 0 <= item <= MAX_PARTITION for item in found):
             raise _no_partitions(found)
         return tuple(sorted(set(found)))
 
@@ -385,10 +386,6 @@ def _naming(field: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{field}: {error.message}", **error.facts) from None
-
-
-def _is_partition(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_PARTITION
 
 
 # Wait, without a worker slot, until what a person has paused is resumed.

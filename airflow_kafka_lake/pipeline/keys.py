@@ -415,11 +415,6 @@ def _parsed_by(parse: Callable[[Any], object]) -> Reader:
     return read
 
 
-def _is_pipeline_name(text: str) -> bool:
-    # Commands take a file or a name: a name must not look like a file.
-    return bool(PIPELINE_NAME.fullmatch(text)) and not text.endswith(".toml")
-
-
 def _is_group(text: str) -> bool:
     return bool(GROUP_ID.fullmatch(text)) and text == text.strip()
 
@@ -558,7 +553,10 @@ def one_of(words: list[str]) -> str:
 _GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)
 
 _READERS: Mapping[str, Mapping[str, Reader]] = {
-    "pipeline": {"name": _text_that(NAME_FORM, _is_pipeline_name)},
+    # Commands take a file or a name: a name must not look like a file.
+    "pipeline": {
+        "name": _text_that(NAME_FORM, lambda text: bool(PIPELINE_NAME.fullmatch(text)) and not text.endswith(".toml"))
+    },
     "source": {
         "connection": _connection,
         "topics": _topics,

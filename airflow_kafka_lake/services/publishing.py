@@ -102,21 +102,15 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
     commit main refuses.
     """
     found = ports.lake.table(claim.table).find_commit(attempts)
-    if isinstance(found, Found) and _is_gone(ports, claim, found):
+    # With receipts it was audited, and its rows may have been deleted since.
+    audited = isinstance(found, Found) and (found.is_ours or receipts_left_by(ports, claim, found.attempt))
+    if isinstance(found, Found) and not audited and not _shown(ports, claim, found):
         ports.progress(f"what main showed of attempt {found.attempt} unaudited was deleted: it counts as not published")
         return probe(ports, claim, [item for item in attempts if item.attempt != found.attempt])
     if not isinstance(found, Unclear):
         return found
     ports.progress(f"wave {claim.key.wave}: {found.reason}; it counts as not published")
     return Absent(head=found.head)
-
-
-def _is_gone(ports: Ports, claim: Claim, found: Found) -> bool:
-    """Return whether main has once shown an attempt's rows, without an audit, and shows none of them now.
-
-    With receipts it was audited, and its rows may have been deleted since.
-    """
-    return not found.is_ours and not receipts_left_by(ports, claim, found.attempt) and not _shown(ports, claim, found)
 
 
 def _shown(ports: Ports, claim: Claim, found: Found) -> tuple[StreamContent, ...]:

@@ -163,7 +163,8 @@ def _last_records(ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[
     found: dict[Slice, RangeSet] = {}
     asked, width, epochs = job.slices, CAREFUL_POLL, dict(job.epochs)
     while asked:
-        gaps = {_tail(slice_, width): slice_ for slice_ in asked}
+        ends = ((item, item.range.end) for item in asked)
+        gaps = {item.part(OffsetRange(max(item.range.start, end - width), end)): item for item, end in ends}
         explained = ports.batches.explain(tuple(gaps), job.isolation, lambda _: heartbeat(), epochs=epochs)
         found |= {
             slice_: RangeSet(item.range for item in explained[gap] if item.fate not in EXPLAINED)
@@ -172,10 +173,6 @@ def _last_records(ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[
         asked = tuple(item for item in asked if found[item].span < CAREFUL_POLL and width < item.range.span)
         width *= _WIDER
     return found
-
-
-def _tail(slice_: Slice, width: int) -> Slice:
-    return slice_.part(OffsetRange(max(slice_.range.start, slice_.range.end - width), slice_.range.end))
 
 
 # Read a wave with a Spark job; where the job fails over its records, find which of them no job can read.

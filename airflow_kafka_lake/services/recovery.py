@@ -24,7 +24,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     OPEN,
     Absent,
     AttemptOutcome,
-    AttemptRecord,
     Committed,
     Found,
     RangeState,
@@ -324,17 +323,13 @@ def _sweep_table(ports: Ports, name: str, dropped: list[str], foreign: list[str]
             ports.progress(
                 f"{name} has a staging branch of attempt {attempt}, which this ledger does not know: left alone"
             )
-        elif _is_only_recorded(table, known[attempt][0]):
+        elif (item := known[attempt][0]).outcome is AttemptOutcome.COMMITTED and not isinstance(
+            table.find_commit([item]), Found
+        ):  # the branch, which the commit would have taken along, may be the only copy of its rows
             ports.progress(f"main of {name} does not show attempt {attempt}, which is recorded as published: kept")
         elif is_over(*known[attempt]):
             table.drop(attempt)
             dropped.append(attempt)
-
-
-def _is_only_recorded(table: LakeTable, attempt: AttemptRecord) -> bool:
-    """Return whether main does not show an attempt that is recorded as published: its branch, which the commit would
-    have taken along, may be the only copy of its rows."""
-    return attempt.outcome is AttemptOutcome.COMMITTED and not isinstance(table.find_commit([attempt]), Found)
 
 
 def clean_up(ports: Ports, wave: WaveRecord) -> None:

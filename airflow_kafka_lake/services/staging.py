@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase
-from airflow_kafka_lake.core.ledger.guards import Postponement, outcome_of
+from airflow_kafka_lake.core.ledger.guards import Postponement, outcome_of, refuse_paused
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import RECEIPT as REOPENED
 from airflow_kafka_lake.core.ledger.waves import (
@@ -128,6 +128,9 @@ def _attempt(ports: Ports, claim: Claim) -> Shortfall | None:
         try:
             short = _work(ports, claim, in_doubt)
         except StaleFenceError:
+            # A pause with --now takes the wave from its worker: what it waits for is the resume.
+            known = ports.ledger.pipeline(claim.pipeline)
+            refuse_paused(known.pauses if known else (), ports.ledger.wave(claim.key.wave).plan)
             raise
         except Exception as error:
             problem = expected(error, f"wave {claim.key.wave} (attempt {claim.key.attempt})", wave=claim.key.wave)

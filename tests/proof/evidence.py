@@ -96,12 +96,14 @@ class Evidence:
         return sum(item.seconds for item in self.chunks.values())
 
     def played(self) -> str:
-        """Return commit and day of what was played, the newest first, with the number of cases of each."""
+        """Return commit and day of what was played, with the number of cases of each: the newest, how many others, and
+        the oldest."""
         found = Counter[tuple[str, str]]()
         for item in self.chunks.values():
             found[item.date[:10], item.commit] += item.counts.passed + item.counts.failed
         several = len(found) > 1
-        return "; ".join(
+        told = [
             f"{commit}, {day}" + (f" ({count:,})" if several else "")
             for (day, commit), count in sorted(found.items(), reverse=True)
-        )
+        ]
+        return "; ".join(told if len(told) < 4 else (told[0], f"{len(told) - 2} others", told[-1]))

@@ -23,7 +23,7 @@ from xml.sax.saxutils import quoteattr
 from airflow_kafka_lake.adapters.java import PysparkMissingError, minor, require_java, spark_home, spark_version
 from airflow_kafka_lake.adapters.machine import telling
 from airflow_kafka_lake.core.amounts import size
-from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError
+from airflow_kafka_lake.core.errors import JarChecksumError, JarsMissingError, UnavailableError, UsageError
 from airflow_kafka_lake.core.remedies import fetch_jars
 
 SETTINGS_VARIABLE = "KAFKA_LAKE_IVY_SETTINGS"
@@ -94,14 +94,6 @@ def _reason(output: str) -> str:
 # for a result.
 
 CACHE_VARIABLE = "KAFKA_LAKE_CACHE"
-
-
-class JarsMissingError(TerminalError):
-    """Pinned jars are not in the cache; `kafka-lake jars fetch` brings them."""
-
-
-class JarChecksumError(TerminalError):
-    """A jar's bytes are not the ones that were pinned."""
 
 
 class JarSet(StrEnum):

@@ -453,7 +453,7 @@ class SparkSubmitRunner:
                 folder, self._master, name=name, class_path=class_path, shipped=shipped, program=words
             )
             command = [str(self._spark_submit or f"{home}/bin/spark-submit"), *named]
-        text = submission.java_options(folder, [*options, *java], self._conf)
+        text = submission.java_options(folder, [*options, *java], self._conf, self._driver_memory)
         submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(settings))
         submission.write_private(folder / JAVA_OPTIONS_FILE, text)
         submission.write_private(folder / submission.REQUEST_FILE, json.dumps(request))

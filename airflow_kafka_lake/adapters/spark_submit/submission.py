@@ -219,31 +219,31 @@ def token_options(kafka: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"-D{name}={kafka[key]}" for name, key in named.items() if key in kafka)
 
 
-def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:
+def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str], memory: str) -> str:
     """Return the text of the driver's options file: ours, `further` ones, then those of the connection.
 
     Where the connection or the environment names a collector of garbage, that is the one.
     """
     theirs = " ".join(filter(None, map(conf.get, (_DEFAULT_JAVA_OPTIONS, _JAVA_OPTIONS))))
     named = " ".join([theirs, *(os.environ.get(name, "") for name in _VARIABLES)])
-    is_heavy = {*HOT_ONLY} <= {*further}
-    garbage = [] if _COLLECTOR.search(named) else garbage_options(os.cpu_count() or 1, is_heavy=is_heavy)
+    room = conf.get(_MEMORY, memory) if {*HOT_ONLY} <= {*further} else None
+    garbage = [] if _COLLECTOR.search(named) else garbage_options(os.cpu_count() or 1, room)
     # Java keeps its performance counters in a file below /tmp, whatever its folder for temporary files is.
     ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *garbage, *_BOUNDED, *further]
     return "\n".join([*(f'"{option}"' for option in ours), theirs])
 
 
-def garbage_options(cores: int, *, is_heavy: bool) -> list[str]:
+def garbage_options(cores: int, room: str | None) -> list[str]:
     """Return Java's options for garbage.
 
     On two cores one thread collects with a tenth less of processor and memory than two that wait for each other; the
-    heap, which pages of files fill, may grow sooner than by itself. A heavy job has half of it for new objects: each
-    collection copies the pages that wait for their file, so that half as many save a twentieth of the processor. On a
-    few more cores, more room for new objects makes no task faster, and is filled.
+    heap, which pages of files fill, may grow sooner than by itself. A heavy job has all of it, `room`, from the start,
+    and half of that for new objects: each collection copies the pages that wait for their file, so that fewer save a
+    fourteenth of the processor. On a few more cores, more room for new objects makes no task faster, and is filled.
     """
     if cores <= 2:
-        room = ["-XX:NewRatio=1"] * is_heavy
-        return ["-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=60", "-XX:MaxHeapFreeRatio=80", *room]
+        half = [f"-Xms{room}", "-XX:NewRatio=1"] if room else []
+        return ["-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=60", "-XX:MaxHeapFreeRatio=80", *half]
     return ["-XX:+UseParallelGC", *[f"-XX:MaxNewSize={112 * cores}m"] * (cores <= 4)]
 
 

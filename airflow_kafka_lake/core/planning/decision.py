@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from airflow_kafka_lake.core.amounts import FEW, count
 from airflow_kafka_lake.core.errors import (
@@ -504,9 +504,10 @@ def refuse_another_cluster(facts: PlanFacts) -> None:
 
 
 def _ids_on_record(facts: PlanFacts) -> Mapping[tuple[str, str], str]:
-    """Return the id on record of each topic, with its id now, that has another one now."""
+    """Return the newest id on record of each topic, with its id now, that has another one now."""
     now = {item.stream.topic: item.stream.topic_id for item in facts.seen.selected}
-    known = ((key.topic, key.topic_id) for key in facts.seen.known)
+    older = sorted(facts.seen.known.values(), key=lambda item: item.since or datetime.min.replace(tzinfo=UTC))
+    known = ((item.key.topic, item.key.topic_id) for item in older)
     return {(topic, now[topic]): id_ for topic, id_ in known if now.get(topic, id_) != id_}
 
 

@@ -98,13 +98,13 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
             )
         else:
             ways = [way for item in found[:FEW] for way in ways_out(item)]
+            others = [way for way in ways if way.command != "release"]
             # Of a wave one release ends all of its holds, and passes nothing.
-            all_ = [remedies.release(wave)] * any(way.command == "release" for way in ways)
-            all_ += [way for way in ways if way.command != "release"]
+            released = [remedies.release(wave)] * (not others or len(others) < len(ways))
             yield Attention(
                 need=need,
                 text=f"{_named(slices)} are {need} (wave {wave}): {found[0].reason}",
-                commands=(*(all_ or [remedies.release(wave)]), remedies.wave(wave)),
+                commands=(*released, *others, remedies.wave(wave)),
                 slices=slices,
                 subject=wave,
             )

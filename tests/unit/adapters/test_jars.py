@@ -13,9 +13,7 @@ import pytest
 from airflow_kafka_lake.adapters.jars import cache as jars
 from airflow_kafka_lake.adapters.jars.cache import (
     Jar,
-    JarChecksumError,
     JarSet,
-    JarsMissingError,
     JarsUnreachableError,
     _module,
     default_cache,
@@ -24,7 +22,13 @@ from airflow_kafka_lake.adapters.jars.cache import (
     retrieve,
     verified,
 )
-from airflow_kafka_lake.core.errors import TerminalError, TransientError, UsageError
+from airflow_kafka_lake.core.errors import (
+    JarChecksumError,
+    JarsMissingError,
+    TerminalError,
+    TransientError,
+    UsageError,
+)
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
 PINNED = tuple(

@@ -396,15 +396,15 @@ def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> N
 
 def test_room_for_new_objects_is_bounded_where_tasks_are_few() -> None:
     """Of many it would be more than Java's own bound."""
-    assert "-XX:+UseSerialGC" in garbage_options(2, is_heavy=False)
-    assert set(garbage_options(2, is_heavy=True)) - set(garbage_options(2, is_heavy=False)) == {"-XX:NewRatio=1"}
-    assert garbage_options(4, is_heavy=True)[1:] == ["-XX:MaxNewSize=448m"]
-    assert garbage_options(16, is_heavy=True)[1:] == []
+    assert "-XX:+UseSerialGC" in garbage_options(2, None)
+    assert set(garbage_options(2, "3g")) - set(garbage_options(2, None)) == {"-Xms3g", "-XX:NewRatio=1"}
+    assert garbage_options(4, "3g")[1:] == ["-XX:MaxNewSize=448m"]
+    assert garbage_options(16, "3g")[1:] == []
 
 
 def test_collector_of_a_connection_is_the_only_one(spark: FakeSpark) -> None:
     """Java refuses to start with two."""
-    ours = re.findall(r"Use\w+GC", " ".join(garbage_options(os.cpu_count() or 1, is_heavy=False)))
+    ours = re.findall(r"Use\w+GC", " ".join(garbage_options(os.cpu_count() or 1, None)))
     for theirs, found in (("-XX:+UseG1GC -Xss2m", ["UseG1GC"]), ("-Xss2m", ours)):
         run(spark.runner(conf={"spark.driver.extraJavaOptions": theirs}))
         assert collectors(spark) == found

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from airflow_kafka_lake.adapters.jars.cache import JarsMissingError
+from airflow_kafka_lake.adapters.jars.cache import JarsUnreachableError
 from airflow_kafka_lake.adapters.machine import RARELY
 from airflow_kafka_lake.cli import command as cli_arguments
 from airflow_kafka_lake.cli import entry_point
@@ -25,7 +25,13 @@ from airflow_kafka_lake.cli.entry_point import COMMANDS, EXAMPLES, build_parser,
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.status import show_history
 from airflow_kafka_lake.core.audit.report import MEANINGS
-from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected, kinds
+from airflow_kafka_lake.core.errors import (
+    TerminalError,
+    UnavailableError,
+    UsageError,
+    expected,
+    kinds,
+)
 from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.reports.status import EventList
 from tests.world import World
@@ -332,8 +338,8 @@ def test_message_on_a_terminal_ends_with_the_way_to_its_explanation(monkeypatch:
     screen = io.StringIO()
     output = Output(as_json=False)
     monkeypatch.setattr(output, "_err", Console(file=screen, force_terminal=True, color_system=None, width=100))
-    output.error(JarsMissingError("2 jars are missing"))
-    assert screen.getvalue().splitlines() == ["error: 2 jars are missing", "more: kafka-lake help TerminalError"]
+    output.error(JarsUnreachableError("2 jars are missing"))
+    assert screen.getvalue().splitlines() == ["error: 2 jars are missing", "more: kafka-lake help UnavailableError"]
 
 
 def test_numbers_of_a_table_are_in_groups_of_three(capsys: pytest.CaptureFixture[str]) -> None:

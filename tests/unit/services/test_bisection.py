@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError, UnexpectedError
+from airflow_kafka_lake.core.errors import (
+    JobFailedError,
+    PausedError,
+    StaleFenceError,
+    UnavailableError,
+    UnexpectedError,
+)
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark import halving
@@ -351,7 +357,7 @@ def test_wave_that_persons_stop_is_no_deadly_one(stop: Any) -> None:
             stop(world.worker(), wave, "not now")
 
     for _ in range(2):
-        with pytest.raises(StaleFenceError):
+        with pytest.raises((StaleFenceError, PausedError)):
             world.ingest(wave, world.worker(Before("ledger.mark_staged", stopped)))
         if stop is None:
             decisions.resume(world.worker(), decisions.PauseSubject(pipeline="orders"))

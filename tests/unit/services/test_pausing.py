@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.actions.waves import PauseAction, ResumeAction
-from airflow_kafka_lake.core.errors import PausedError, StaleFenceError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import PausedError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import Pause
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -110,7 +110,7 @@ def test_wave_is_stopped_at_once_and_stays_planned(world: World) -> None:
     wave = world.planned_wave()
     answers: list[PauseResult] = []
     passing = lambda call: answers.append(pause(world, now=True)) if call == "table.add_receipts" else None  # noqa: E731
-    with pytest.raises(StaleFenceError):
+    with pytest.raises(PausedError, match=r"Pipeline orders is paused .* maintenance.* kafka-lake resume orders"):
         world.ingest(wave, world.worker(passing))
     (answer,) = answers
     assert (answer.stopped, answer.landed, answer.at_work, answer.waiting) == ((wave,), (), (), 1)
