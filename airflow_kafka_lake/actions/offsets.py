@@ -188,7 +188,7 @@ class SkipAction(OffsetsAction):
     label = "Skip offsets …"
     title = "Skip offsets"
     consequences = (
-        "They will not be in the table. The watermark passes them.",
+        "They will not be in the table. The watermark passes them with the next run.",
         "Every audit counts them as skipped, with your name and reason.",
         "Only a reopen reads them later, and only while Kafka still has them.",
     )

@@ -125,8 +125,8 @@ def generation_gap(
             return PlanBlock.of(
                 item.stream,
                 f"the topic was re-created (id {item.stream.topic_id}); its old generation "
-                f"{stream.key.topic_id} is "
-                f"committed only up to {committed} of {end}{of_which}. Skip the rest with: "
+                f"{stream.key.topic_id} is committed only up to {committed} of {end}{of_which}, where the last plan "
+                "saw its end: what came after that is unknown. Skip the rest with: "
                 f"{remedies.skip(pipeline, rest, name_topic_id=True, acknowledge_order=True)}",
             )
     return None
