@@ -346,6 +346,7 @@ def test_skip_of_offsets_that_have_landed_meanwhile_has_no_button(page: Page, si
     nothing = {"pipeline": "orders", "dry_run": True, "waves": [], "skipped": 0, "streams": []}
     site.answers = [(200, nothing), (200, nothing)]
     page.click('[data-key="decisions"] button')
+    page.until("document.getElementById('ask-field-to') !== null")
     for name, value in {"from": "0", "to": "4"}.items():
         page.js(f"document.getElementById('ask-field-{name}').value = '{value}'")
     page.js("document.getElementById('ask-field-to').dispatchEvent(new Event('change'))")
