@@ -73,16 +73,17 @@ def land(
 def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> WaveChoice:
     """Choose the unfinished waves that have offsets a plan was asked for; without a plan, all of them. Those of paused
     plans are the last: none takes the place of one that can go on."""
-    known = ports.ledger.pipeline(pipeline)
-    paused = {item.plan for item in known.pauses} if known else set()
-    waves = sorted(ports.ledger.waves(pipeline, UNFINISHED), key=lambda wave: wave.plan in paused)
+    waves = ports.ledger.waves(pipeline, UNFINISHED)
     if not waves:
         return WaveChoice()
+    known = ports.ledger.pipeline(pipeline)
+    paused = {item.plan for item in known.pauses} if known else set()
     asked = None
     if plan is not None:
         streams = [item for item in plan.streams if item.start < item.end]
         asked = {item.snapshot.stream: OffsetRange(item.start, item.end) for item in streams}
-    return choose(waves, ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)), asked)
+    planned = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,))
+    return choose(sorted(waves, key=lambda wave: wave.plan in paused), planned, asked)
 
 
 @dataclass(slots=True, kw_only=True)

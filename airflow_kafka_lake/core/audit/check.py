@@ -458,24 +458,23 @@ def offsets_seen(inputs: AuditInputs) -> dict[Stream, RangeSet]:
 def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
     seen = rows_seen(inputs)
     ranges = by_stream(inputs.ledger.ranges)
-    unreadable = inputs.unreadable
-    deletions = inputs.deletions
+    unreadable, homes, deletions = inputs.unreadable, inputs.tables_of_waves, inputs.deletions
     landed = by_stream(item for item in inputs.landed if item.wave not in unreadable)
     for stream in sorted(seen.keys() | ranges.keys()):
         attempt_rows = seen.get(stream, [])
         rows = RangeSet.union(item.offsets for item in attempt_rows)
         yield from _twice(stream, attempt_rows, rows)
         for item in landed.get(stream, ()):
-            yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs))
+            yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs, homes))
             if item.state is RangeState.COMMITTED:
                 yield from _check_replaced(item, attempt_rows, commit_check)
         yield from _check_unplanned(stream, attempt_rows, ranges.get(stream, []), commit_check)
 
 
-def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
+def _by_others(item: RangeRecord, inputs: AuditInputs, homes: Mapping[str, str]) -> str:
     """Name the newest commit of others that deleted rows from a range's table, and the remedy if it was on purpose."""
-    wave, home = next((wave for wave in inputs.ledger.waves if wave.id == item.wave), None), inputs.tables_of_waves
-    table = next((table for table in inputs.tables if table.identifier == home.get(item.wave)), None)
+    wave = next((wave for wave in inputs.ledger.waves if wave.id == item.wave), None)
+    table = next((table for table in inputs.tables if table.identifier == homes.get(item.wave)), None)
     since = list(table.commits) if table else []
     published = [n for n, commit in enumerate(since) if wave and commit.snapshot == wave.snapshot]
     theirs = [commit for commit in since[max(published, default=0) :] if commit.deleted and commit.token is None]
