@@ -22,7 +22,7 @@ def get_provider_info() -> dict[str, Any]:
         "versions": [__version__],
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "operators": _modules(
-            "operators.plan", "operators.ingest", "operators.advance", "operators.audit", "operators.decisions"
+            *(f"operators.{name}" for name in ("plan", "ingest", "advance", "audit", "decisions")), "cli.airflow_task"
         ),
         "sensors": _modules("sensors"),
         "triggers": _modules("triggers"),
@@ -62,7 +62,6 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         },
-        "cli": [f"{_PACKAGE}.cli.airflow_commands.get_cli_commands"],
     }
 
 

@@ -138,7 +138,7 @@ GROUPS = (
     ("Task groups and Dags", ("task_groups",), ("kafka_lake_ingest", "pipeline_dags")),
     (
         "Operators",
-        ("operators.plan", "operators.ingest", "operators.advance", "operators.audit", "operators.decisions"),
+        (*(f"operators.{name}" for name in ("plan", "ingest", "advance", "audit", "decisions")), "cli.airflow_task"),
         (),
     ),
     ("Sensors", ("sensors",), ()),
@@ -306,7 +306,8 @@ def _first(item: Any) -> str:
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 COMMANDS_INTRO = f"""
-`kafka-lake COMMAND …`, or `airflow kafka-lake COMMAND …`, with [connections](connections.md) as Airflow finds them.
+`kafka-lake COMMAND …`, with [connections](connections.md) as Airflow finds them; [without a
+terminal](../how-to/airflow.md#a-command-without-a-terminal).
 
 **Every command** takes `--ledger CONN_ID` (default `{LEDGER}`) and `--json`: one [JSON document](json.md) on stdout,
 also when it fails; progress goes to stderr.
@@ -462,7 +463,8 @@ def _remedies(state: RangeState | WaveState) -> str:
 ERRORS_INTRO = """
 Every failure, but a missing Java or PySpark, is one of these: a sentence on stderr, with `--json` a
 [document](json.md#an-error), in Airflow a failed task. The message says what happened, where, and what to do next, and
-holds no secret. `kafka-lake help ERROR` prints its row.
+holds no secret; without a terminal, [a Dag](../how-to/airflow.md#a-command-without-a-terminal) runs the command that it
+names. `kafka-lake help ERROR` prints its row.
 """
 INTERNAL = """
 `InternalError` (exit 1, not in the tree) is a defect of this package; `KAFKA_LAKE_DEBUG=1` shows its traceback.

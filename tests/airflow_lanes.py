@@ -22,7 +22,6 @@ from tests.sandbox import Sandbox
 from tests.warm.broker import KEEPS_ALL
 
 MANUAL = "kafka_lake_manual"
-FOLLOWER = "kafka_lake_landed"
 REOPEN, SKIP, WITHDRAW = "kafka_lake_reopen", "kafka_lake_skip", "kafka_lake_withdraw"
 RUN_SECONDS = 280
 

@@ -196,9 +196,12 @@ def go_on(arguments: argparse.Namespace, shown_by: str = "", done_by: str = "") 
     return shlex.join(words)
 
 
+ACTOR = "KAFKA_LAKE_ACTOR"
+
+
 def actor() -> str:
     """Name the person or service that decides, for the ledger's history."""
-    named = os.environ.get("KAFKA_LAKE_ACTOR")
+    named = os.environ.get(ACTOR)
     if not named:
         try:
             named = getpass.getuser()

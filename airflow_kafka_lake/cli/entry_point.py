@@ -273,15 +273,10 @@ def build_parser(prog: str = "kafka-lake") -> argparse.ArgumentParser:
     for command in COMMANDS:
         example = f"example:\n  {EXAMPLES[command.name]}"
         made = commands.add_parser(command.name, help=command.help, description=command.help, epilog=example)
-        add_command(made, command)
+        for argument in (*command.arguments, *COMMON):
+            made.add_argument(*argument.names, **argument.settings)
+        made.set_defaults(run=command.run, typed=())
     return parser
-
-
-def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Give a command's parser its own arguments and the common flags."""
-    for argument in (*command.arguments, *COMMON):
-        parser.add_argument(*argument.names, **argument.settings)
-    parser.set_defaults(run=command.run, typed=())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -306,7 +301,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> int:
-    """Run a parsed command; `airflow kafka-lake` enters here."""
+    """Run a parsed command, and return its exit code."""
     output = output or Output(as_json=arguments.json)
     try:
         with _signals_unwind(), output.working(), rarely_collecting():

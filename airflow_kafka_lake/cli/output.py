@@ -214,12 +214,13 @@ SHOWN = 40
 
 
 class Output:
-    """One command's output; `as_json` keeps stdout for the document alone."""
+    """One command's output; `as_json` keeps stdout for the document alone. `log` takes the lines beside the result."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, log: Callable[[str], None] | None = None) -> None:
         self.as_json = as_json
         self._out = Console(soft_wrap=False, highlight=False, width=None if Console().is_terminal else WIDE)
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._log = log or (lambda text: self._err.print(_visible(text)))
         self._display = Display(self._err) if self._err.is_terminal else None
         self._lines = Lines(self.note)
 
@@ -242,8 +243,8 @@ class Output:
             self._display.show(live)
 
     def note(self, text: str) -> None:
-        """Print a line beside the result, on stderr."""
-        self._err.print(_visible(text))
+        """Print a line beside the result, on stderr or into the log."""
+        self._log(text)
 
     def _result(self) -> None:
         """Make room for the result: one display at a time can hold the terminal."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeVar
@@ -151,7 +150,7 @@ def _facts(summary: PipelineSummary, now: datetime) -> Iterator[tuple[str, str]]
     yield "skipped", _amount(summary.skipped_offsets)
     yield "waves", _planned(summary)
     new = summary.new_partitions
-    yield "new", f"{count(new, 'partition')} that no plan has seen yet" if new else ""
+    yield "new", f"{count(new, 'partition')} that no plan has taken up yet" if new else ""
 
 
 def _amount(number: int) -> str:
@@ -457,7 +456,7 @@ def watch(
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
     """Read and show until Ctrl-C; a failure to read, as while a database restarts, is shown and tried again."""
-    with _until_interrupted():
+    try:
         if output.height is not None and not output.as_json:
             with output.screen() as show:
                 for report in _reports(read, lambda text: show([TextLine(text, YELLOW)]), every, wait):
@@ -471,12 +470,6 @@ def watch(
                 elif now != before:
                     output.line(change_line(report))
                 before = now
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[None]:
-    try:
-        yield
     except KeyboardInterrupt as ended:
         if type(ended) is not KeyboardInterrupt:
             raise  # another signal than Ctrl-C

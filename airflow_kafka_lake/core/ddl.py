@@ -261,6 +261,13 @@ def fields_of(struct: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return list(map(itemgetter("name", "type"), struct["fields"]))
 
 
+def leaves(struct: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the fields that are no structs themselves."""
+    for name, kind in fields_of(struct):
+        inside = leaves(kind) if isinstance(kind, Mapping) and "fields" in kind else [()]
+        yield from ((name, *path) for path in inside)
+
+
 def _holds(wide: str, narrow: str) -> bool:
     """Return whether every value of one type is one of the other, as a table widens its columns."""
     if (one := _DECIMAL.fullmatch(wide)) and (other := _DECIMAL.fullmatch(narrow)):

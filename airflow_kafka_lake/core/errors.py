@@ -197,6 +197,10 @@ class UnreadableRecordError(TerminalError):
     """Kafka has a record, or the bytes of one, that no job can read; it is named, and held by itself."""
 
 
+_EXTRAS = {"psycopg2": "[postgres]", "pyspark": "[spark]"}
+"""The extra of this package that brings a module; all others come with it."""
+
+
 class LibraryError(TerminalError):
     """A library that this package needs is missing, or of a version that it does not work with."""
 
@@ -204,10 +208,10 @@ class LibraryError(TerminalError):
     def of(cls, cause: ImportError) -> LibraryError:
         """Return the error for an import that failed; a module's name holds no secret."""
         name = cause.name or "a library"
-        extra = "postgres" if name.startswith("psycopg") else "spark"
+        extra = _EXTRAS.get(name.partition(".")[0], "")
         return cls(
             f"{name} is missing in this environment, or of a version that lacks what is needed of it. See what does "
-            f"not fit with: pip check. Install it again with: pip install --upgrade 'airflow-kafka-lake[{extra}]'",
+            f"not fit with: pip check. Install it again with: pip install --upgrade 'airflow-kafka-lake{extra}'",
             module=name,
         )
 

@@ -1,10 +1,9 @@
-"""Look at a pipeline inside a Dag: its audit, and the check of its parts before its first run."""
+"""The audit of a pipeline inside a Dag."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from logging import ERROR, INFO
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +25,10 @@ from airflow_kafka_lake.operators.boundary import (
     refusal,
     spec_of,
 )
-from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import parse_size
-from airflow_kafka_lake.services.checking import check_pipeline
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.pipeline_audit import FurtherCheck, audit, further_checks
 from airflow_kafka_lake.signals import SparkPage, show_page
-from airflow_kafka_lake.wiring.assemble import connection_tests
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -151,28 +147,3 @@ class AuditOperator(PipelineTask, SparkTask):
                 f"the audit of {report.pipeline} has {count(len(found), 'finding')}, the first: "
                 f"{found[0].kind}: {found[0].message}. All of them: {remedies.audit(report.pipeline)}"
             )
-
-
-class CheckPipelineOperator(PipelineTask):
-    """Tries every part of a pipeline as `kafka-lake check` does, and fails when one is not as a run needs it.
-
-    Nothing of it stays. A failure that may pass is worth a retry.
-    """
-
-    ui_color = "#e4dcf4"
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Check; returns the document of `kafka-lake check --json`, raises the error to mend first."""
-        done = check_pipeline(
-            self.pipeline.spec.name if isinstance(self.pipeline, Pipeline) else fspath(self.pipeline),
-            read=lambda: spec_of(self.pipeline, self.ledger_conn_id),
-            tests=lambda spec: connection_tests(spec, self.ledger_conn_id),
-            opened=lambda spec: ports_of(self, spec, context),
-            progress=self.log.debug,
-        )
-        for item in done.results:
-            self.log.log(ERROR if item.error else INFO, "%s: %s: %s", item.name, item.outcome, item.sentence)
-        with airflow_errors():
-            for error in done.problems:
-                raise error
-        return done.to_json()

@@ -304,7 +304,8 @@ def banners_of(summary: PipelineSummary, paused: Sequence[str]) -> Iterator[tupl
             "",
         )
     if new := summary.new_partitions:
-        yield f"Kafka has {count(new, 'partition')} that no plan has seen", ("The next plan finds them.",), "calm"
+        title, when = f"Kafka has {count(new, 'partition')} that no plan has taken up", "those that were added"
+        yield title, (f"The next plan does; {when} to a topic, once they are there for layout_grace.",), "calm"
     if paused:
         yield f"Paused in Airflow: {', '.join(paused)}", ("No run of it begins until it is unpaused there.",), "calm"
 

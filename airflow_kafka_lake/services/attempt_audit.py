@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.amounts import NAMED, count, some
-from airflow_kafka_lake.core.ddl import types
+from airflow_kafka_lake.core.ddl import fields_of, types
 from airflow_kafka_lake.core.decoding import VALUE_COLUMN, Decoding, Format, Limit, column_of
 from airflow_kafka_lake.core.errors import DecodeLimitError, LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.losses import (
@@ -277,7 +278,7 @@ def offsets_shown(found: Iterable[StreamContent]) -> dict[Stream, RangeSet]:
 
 
 def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
-    """Return the sentences about the values of a wave: how many do not decode, and which columns of a JSON schema are
+    """Return the sentences about the values of a wave: how many do not decode, and which fields of a JSON schema are
     empty in all others; nothing where there is neither."""
     failed = sum(item.offsets.span for item in staged.undecoded)
     rows = sum(item.offsets.span for item in staged.streams)
@@ -290,15 +291,27 @@ def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
 
 
 def empty_columns(asked: Decoding | None, filled: Mapping[str, int], failed: int) -> Iterator[str]:
-    """Give the sentence about the columns of a JSON schema that none of many decoded values fills, where there are
-    some; `filled` is how many rows have something in each column, `failed` how many values did not decode."""
+    """Give the sentence about the fields of a JSON schema that none of many decoded values fills, or none of a few
+    where these are all fields; `filled` is how many rows have something in each column, by its path, `failed` how many
+    values did not decode."""
     decoded = filled.get(VALUE_COLUMN, 0) - failed
-    if asked and asked.format is Format.JSON and decoded >= MANY_VALUES:
-        found = {name.lower(): number for name, number in filled.items()}
-        named = ((name, column_of(name, OWN_COLUMNS).lower()) for name in types(asked.schema or ""))
-        if empty := [name for name, column in named if found.get(column) == 0]:
-            these = f"None of the {decoded:,} values that decoded filled {some(empty, NAMED)}"
+    if asked and asked.format is Format.JSON and decoded > 0:
+        found, fields = {path.lower(): number for path, number in filled.items()}, types(asked.schema or "")
+        empty = [
+            each for name, kind in fields.items() for each in _empty(found, name, kind, column_of(name, OWN_COLUMNS))
+        ]
+        if empty and (decoded >= MANY_VALUES or empty == [*fields]):
+            these = f"None of the {count(decoded, 'value')} that decoded filled {some(empty, NAMED)}"
             yield f"{these}: fields are found by their exact names, case included"
+
+
+def _empty(filled: Mapping[str, int], name: str, kind: Any, column: str) -> list[str]:
+    """Return the fields inside one that no row fills, by path: the field alone where it is all of them."""
+    if not isinstance(kind, Mapping) or "fields" not in kind:
+        return [name] if filled.get(column.lower()) == 0 else []
+    inner = [(f"{name}.{each}", of, f"{column}.{each}") for each, of in fields_of(kind)]
+    empty = [path for each in inner for path in _empty(filled, *each)]
+    return [name] if empty == [path for path, *_ in inner] else empty
 
 
 def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import DECODE, OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.waves import DECODE, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import SliceSet, grouped, merged
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
@@ -109,18 +109,21 @@ def recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
 
 def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
     waves, record = ledger.waves(spec.name), ledger.pipeline(spec.name)
+    tables = record.tables.keys() if record else ()
+    told = ledger.events(spec.name, kind=DECODE, limit=3, newest=True)[::-1]
+    repaired = next((number for number, line in enumerate(told) if line.subject in tables), len(told))
     return LedgerState(
         spec=spec,
-        tables=record.tables.keys() if record else (),
+        tables=tables,
         pauses=record.pauses if record else (),
         streams=ledger.streams(spec.name),
         unresolved=ledger.ranges(pipeline=spec.name, states=UNRESOLVED),
         skipped=ledger.ranges(pipeline=spec.name, states=(RangeState.SKIPPED,)),
         waves=waves,
-        attempts=ledger.attempts(pipeline=spec.name) if any(wave.state in OPEN for wave in waves) else (),
+        attempts=ledger.attempts(pipeline=spec.name) if any(w.state in UNFINISHED and w.fence for w in waves) else (),
         segments=ledger.segments(spec.name),
         requests=ledger.requests() if any(wave.state in UNFINISHED for wave in waves) else (),
-        decoding=ledger.events(spec.name, kind=DECODE, limit=3, newest=True)[::-1],
+        decoding=told[: repaired + 1],  # decoding the rows again has its own line, of what is there now
     )
 
 

@@ -93,7 +93,7 @@ def get_connection(conn_id: str, *legal: str) -> ConnectionSettings:
         if os.environ.get(_CONTEXT) == "server":
             # The SDK has asked the metadata database here already, as it does in every server of Airflow.
             raise _missing(conn_id, legal) from None
-        # Outside of a task the SDK does not ask the metadata database, which `airflow kafka-lake` has.
+        # Outside of a task the SDK does not ask the metadata database, which a command has.
         found = _from_command_line(conn_id)
     return _read(conn_id, found, legal)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Listener
 from pathlib import Path
 
+from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spark.job import LIGHT
@@ -22,8 +23,8 @@ WARMING = ("warm", "warmer")
 def main(home: Path) -> None:
     """Serve one command after another until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with Engine() as engine:
-        engine.spent(LIGHT)  # as `kafka-lake worker` does
+    with Engine() as engine, rarely_collecting():  # as `kafka-lake worker` does, and the next line too
+        engine.spent(LIGHT)
         for name in WARMING:
             code = run(home, name, engine, print)
             if code:

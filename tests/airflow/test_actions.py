@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from airflow_kafka_lake.actions.action import Action, ActionOutcome, FieldKind, asked, switch
 from airflow_kafka_lake.actions.registry import ACTIONS
 from airflow_kafka_lake.cli.decisions import command_of
-from airflow_kafka_lake.cli.entry_point import add_command
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -46,7 +45,8 @@ class RenameAction(Action):
 def test_command_takes_the_fields_of_an_action() -> None:
     """A text as an option with a value, a switch as a flag, the reason, and the pipeline that it is about."""
     parser = argparse.ArgumentParser()
-    add_command(parser, command_of(RenameAction))
+    for argument in command_of(RenameAction).arguments:
+        parser.add_argument(*argument.names, **argument.settings)
     taken = parser.parse_args(["orders", "--new-name", "sales", "--keep-old", "--reason", "merger"])
     assert (taken.pipeline, taken.new_name, taken.keep_old, taken.reason) == ("orders", "sales", True, "merger")
     assert not hasattr(taken, "dry_run"), "it has no preview"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UsageError
+from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.operators.audit import AuditOperator, CheckPipelineOperator
+from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.services import running
 from airflow_kafka_lake.services.pipeline_audit import further_checks
 
@@ -126,27 +126,3 @@ def test_a_pipeline_that_never_ran_is_refused(world: World, context: dict[str, A
     """Nothing audited is not the same as nothing wrong."""
     with pytest.raises(AirflowFailException, match="knows no pipeline 'orders'"):
         audit(context)
-
-
-def test_check_fails_for_the_error_to_mend_first(
-    world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every part is in the log; what may pass is raised as it is, for Airflow to retry."""
-    tests: dict[str, tuple[str, Any]] = {part: (part, lambda: "it answers") for part in ("ledger", "kafka", "lake")}
-    monkeypatch.setattr("airflow_kafka_lake.operators.audit.connection_tests", lambda *_: tests)
-    world.produce(5)
-
-    def check() -> dict[str, Any]:
-        return CheckPipelineOperator(task_id="check", pipeline=ORDERS).execute(context)
-
-    assert {item["outcome"] for item in check()["checks"]} == {"ok"}
-
-    def fails(error: Exception) -> Any:
-        raise error
-
-    tests["ledger"] = ("ledger", lambda: fails(UnavailableError("The ledger is down.")))
-    with pytest.raises(UnavailableError, match="is down"):
-        check()
-    tests["kafka"] = ("kafka", lambda: fails(ConnectionSettingsError("The login is wrong.")))
-    with pytest.raises(AirflowFailException, match="login is wrong"):
-        check()

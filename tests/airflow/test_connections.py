@@ -591,8 +591,8 @@ def test_connection_of_a_form_is_not_called_by_the_name_that_airflow_gives_it(mo
     assert (worked, "this connection" in words, "connection '" in words) == (False, True, False), words
 
 
-def test_airflow_command_finds_what_only_the_metadata_database_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside of a task the SDK does not ask it: `airflow kafka-lake` does, where Airflow's own commands would."""
+def test_command_finds_what_only_the_metadata_database_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a task the SDK does not ask it: a command does, where Airflow's own commands would."""
     from airflow.sdk import Connection
 
     def only_there(conn_id: str) -> Connection:

@@ -302,7 +302,7 @@ def test_last_line_of_a_checkpoint_is_an_offsets_file(tmp_path: Path) -> None:
 def test_the_search_for_commands_finds_them() -> None:
     """The README shows the main commands, and the pattern finds them after a prompt or a path, or with a comment."""
     assert len(_commands(ROOT / "README.md")) >= 5
-    for line in ("kafka-lake run x  # why", "  $ .venv/bin/kafka-lake run x", "airflow kafka-lake run x"):
+    for line in ("kafka-lake run x  # why", "  $ .venv/bin/kafka-lake run x"):
         found = COMMAND.match(line)
         assert found is not None
         assert shlex.split(found["arguments"], comments=True) == ["run", "x"]

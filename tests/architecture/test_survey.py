@@ -28,10 +28,10 @@ paid for by a removal."""
 
 SMALL, IMPORTERS = 150, 2
 BY_NAME = (
-    r"(.+\.)?(__main__|guardian|plugins|airflow_commands)$"
-    r"|(hooks|example_dags|jobs\.decoding|adapters\.sql_ledger\.migrations\.versions)\."
+    r"(.+\.)?(__main__|guardian|plugins|airflow_task)$"
+    r"|(hooks|operators|example_dags|jobs\.decoding|adapters\.sql_ledger\.migrations\.versions)\."
 )
-"""Modules that Airflow, Alembic, Spark or a shell loads by name."""
+"""Modules that Airflow, people's Dags, Alembic, Spark or a shell load by name."""
 
 
 @cache

@@ -17,12 +17,13 @@ import pytest
 from confluent_kafka import Producer
 
 from airflow_kafka_lake.local.airflow import AirflowApiError
-from tests.airflow_lanes import FOLLOWER, MANUAL, REOPEN, RUN_SECONDS, Lane, Ran, World, drivers, until, world_of
+from tests.airflow_lanes import MANUAL, REOPEN, RUN_SECONDS, Lane, Ran, World, drivers, until, world_of
 from tests.keyed_records import KeyedRecords
 
 PIPELINES = (
     "landed",
     "followed",
+    "commanded",
     "shown",
     "asked",
     "decided",
@@ -75,6 +76,22 @@ with DAG("untimed", schedule="@hourly", catchup=False):
     kafka_lake_ingest(pipeline="untimed")
 """
 
+COMMAND = "kafka_lake_command"
+FOLLOWER = "follower"
+FOLLOWS = f"""
+from airflow.sdk import DAG, task
+from airflow_kafka_lake.assets import all_pipelines, landed
+
+with DAG({FOLLOWER!r}, schedule=[all_pipelines()], catchup=False):
+
+    @task
+    def show(triggering_asset_events=None):
+        found = landed(triggering_asset_events)
+        return {{name: [list(item) for item in what.slices] for name, what in found.items()}}
+
+    show()
+"""
+
 STORY_SECONDS = 900
 
 pytestmark = pytest.mark.timeout(600)
@@ -83,7 +100,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One Airflow and one broker for this module, with one pipeline file per test; afterwards, nothing may be left."""
-    dags = {"waits.py": WAITS, "echo.py": ECHO, "untimed.py": UNTIMED}
+    dags = {"waits.py": WAITS, "echo.py": ECHO, "untimed.py": UNTIMED, "follows.py": FOLLOWS}
     down = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
     extra = {
         "AIRFLOW_CONN_KAFKA_DOWN": json.dumps(down),
@@ -137,6 +154,24 @@ def landed_events(world: World) -> list[dict[str, Any]]:
     """Return the asset events of the pipeline `landed`."""
     events = world.airflow.api("GET", "/assets/events?limit=100")["asset_events"]
     return [event for event in events if "landed" in event["uri"]]
+
+
+def test_command_that_a_message_names_is_run_without_a_terminal(world: World) -> None:
+    """Its output is the task's log, the history has the person, and what cannot work fails in a sentence."""
+    lane = world.lanes["commanded"]
+    lane.produce(4)
+    world.airflow.unpause(COMMAND)
+    state, tasks, run_id = world.run(COMMAND, {"command": "kafka-lake plan commanded.toml"})
+    assert state == "success", tasks
+    assert "commanded/0" in world.airflow.task_log(COMMAND, run_id, "command")
+    ledger = lane.open_ledger()
+    assert {event.actor for event in ledger.events("commanded")} == {
+        f"airflow user {world.airflow.user}, airflow:{COMMAND}/{run_id}/command"
+    }
+    ledger.close()
+    state, _, run_id = world.run(COMMAND, {"command": "audit nothing"})
+    assert state == "failed"
+    assert "knows no pipeline 'nothing'" in world.airflow.task_log(COMMAND, run_id, "command")
 
 
 @pytest.mark.nightly

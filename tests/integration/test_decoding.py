@@ -111,10 +111,13 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     assert refused["type"] == "SchemaMismatchError", refused
     assert "column amount is bigint in the table and string in" in refused["message"]
 
-    write(sandbox, format="json", schema="amount BIGINT, plase STRUCT<city: STRING, at: STRUCT<x: INT>>, Note STRING")
+    misspelt = "plase STRUCT<city: STRING, at: STRUCT<x: INT>>, Note STRING"
+    write(sandbox, format="json", schema=f"amount BIGINT, place STRUCT<city: STRING, zipp: INT>, {misspelt}")
     send(sandbox, *[b'{"amount": 1, "place": {"city": "Ulm"}, "note": "late"}'] * MANY_VALUES)
     (wave,) = sandbox.run().document["waves"]
-    assert wave["decoding"].startswith(f"None of the {MANY_VALUES} values that decoded filled plase, Note: ")
+    assert wave["decoding"].startswith(
+        f"None of the {MANY_VALUES} values that decoded filled place.zipp, plase, Note: "
+    )
     audited = sandbox.command("audit", sandbox.name, "--json")
     assert audited.code == 0, audited.out
 

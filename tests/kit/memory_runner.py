@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from airflow_kafka_lake.core.ddl import types
+from airflow_kafka_lake.core.ddl import columns, leaves
 from airflow_kafka_lake.core.decoding import Decoder, Format, column_of
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
@@ -281,8 +281,11 @@ def _filled(decoders: Sequence[Decoder], rows: Iterable[Position]) -> dict[str, 
         if decoder.format is Format.JSON and not decoder.refused:
             mine = [value for topic, value in values if topic in decoder.topics]
             good = [json.loads(value) for value in mine if not _problem(decoder, value)]
-            names = types(decoder.schema)
-            found |= {column_of(name, OWN_COLUMNS): sum(item.get(name) is not None for item in good) for name in names}
+            for first, *rest in leaves(columns(decoder.schema)):
+                there = [item.get(first) for item in good]
+                for name in rest:
+                    there = [item.get(name) if isinstance(item, dict) else None for item in there]
+                found[".".join((column_of(first, OWN_COLUMNS), *rest))] = sum(item is not None for item in there)
     return found
 
 

@@ -16,7 +16,6 @@ from pyiceberg.schema import Schema, build_position_accessors
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.types import StructType
 
 from airflow_kafka_lake.adapters.iceberg.head import history, main_history, summary_of
 from airflow_kafka_lake.adapters.iceberg.rows import ATTEMPT, POSITION, TEXTS, Runs
@@ -24,7 +23,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.ledger.records import StagedContent, UndecodedOffsets
-from airflow_kafka_lake.core.offsets import Stream, grouped
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 
@@ -146,16 +145,11 @@ def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], No
 
 
 def _filled(schema: Schema, files: Sequence[DataFile]) -> dict[str, int]:
-    """Return in how many rows each column has a value, of a struct its fullest field. Writers count nothing in lists,
-    maps, and columns beyond as many as the table's properties say."""
+    """Return in how many rows each column and each field of a struct has a value, by its path. Writers count nothing in
+    lists, maps, and columns beyond as many as the table's properties say."""
     counts, rows = [file.null_value_counts or {} for file in files], sum(file.record_count for file in files)
-    places = build_position_accessors(schema).items()
-    leaves = grouped((at.position, leaf) for leaf, at in places if not isinstance(schema.find_type(leaf), StructType))
-    return {
-        schema.fields[column].name: rows - min(sum(each[leaf] for each in counts) for leaf in its)
-        for column, its in leaves.items()
-        if all(leaf in each for each in counts for leaf in its)
-    }
+    known = (leaf for leaf in build_position_accessors(schema) if all(leaf in each for each in counts))
+    return {str(schema.find_column_name(leaf)): rows - sum(each[leaf] for each in counts) for leaf in known}
 
 
 def _read_file(io: FileIO, file: DataFile, attempt: str) -> tuple[Runs, Failures]:

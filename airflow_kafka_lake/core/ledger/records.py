@@ -295,7 +295,7 @@ class StagedContent:
 
     `decoding` is the digest of the pipeline's decoding when the job began; None where values were left as they are.
     `read` has the last record that each consumer of the job has read of a slice; None where that was compared before.
-    `filled` says in how many rows a column has a value, where the statistics of all files know it.
+    `filled` says in how many rows a column, by its path, has a value, where the statistics of all files know it.
     """
 
     snapshot: int

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.ledger.changes import RequestRow
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord, ways_out
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.remedies import Remedy
@@ -39,6 +39,7 @@ class Need(StrEnum):
     LOST = "lost"
     UNANSWERED = "unanswered"
     INTERRUPTED = "interrupted"
+    FAILED = "failed"
     TRANSACTION = "transaction"
     MISSING = "missing"
     ORDER = "order"
@@ -73,6 +74,7 @@ def attention(
         *_on_hold(item for stream in streams for item in stream.ranges if item.state in ON_HOLD),
         *_lost(pipeline, streams),
         *_without_worker(facts.recorded),
+        *_failed(facts.recorded),
         *_hanging(facts, [*streams, *new]),
         *_missing(facts),
         *_out_of_order(streams, order),
@@ -146,6 +148,24 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
                 commands=(remedies.worker() if is_asked_for else remedies.run(pipeline),),
                 subject=wave.id,
             )
+
+
+def _failed(recorded: LedgerState) -> Iterator[Attention]:
+    """Give the planned waves whose last attempt failed, those of one error together."""
+    last = {item.wave: item for item in recorded.attempts}  # they come by fence
+    tried = ((wave, last.get(wave.id)) for wave in recorded.waves if wave.state is WaveState.PLANNED)
+    ended = (AttemptOutcome.FAILED, AttemptOutcome.REJECTED)
+    failed = grouped((item.error, (wave, item)) for wave, item in tried if item and item.outcome in ended)
+    for error, found in failed.items():
+        wave, item = max(found, key=lambda one: one[1].started_at)
+        others = f", as {count(len(found) - 1, 'more wave')} did" if len(found) > 1 else ""
+        yield Attention(
+            need=Need.FAILED,
+            text=f"the last attempt at wave {wave.id} failed at {timestamp(item.ended_at)}{others}, and the next run "
+            f"tries again: {error}",
+            commands=(remedies.run(wave.pipeline), remedies.wave(wave.id)),
+            subject=wave.id,
+        )
 
 
 def _hanging(facts: PipelineFacts, partitions: Iterable[StreamStatus | NewPartition]) -> Iterator[Attention]:

@@ -36,7 +36,7 @@ from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
     """The ledger's state of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
-    ones; `attempts` are those of waves that an attempt works on. `requests` are those of all pipelines: a worker that
+    ones; `attempts` are there where an unfinished wave has some. `requests` are those of all pipelines: a worker that
     has a wave of another one is busy, and not missing. `tables` are all that it has ever written to, `decoding` the
     newest lines of its history about values and columns, newest first."""
 
@@ -131,7 +131,7 @@ class StreamState(StrEnum):
 STATES: Mapping[str, str] = {
     StreamState.GONE: "its topic is there no more, and all that was planned of it was read",
     StreamState.UP_TO_DATE: "all that is stable has landed, and the watermark has passed it",
-    StreamState.NOT_PLANNED: "no plan has seen it yet",
+    StreamState.NOT_PLANNED: "no plan has taken it up yet",
     StreamState.BEHIND: "Kafka has offsets that have not landed, or a watermark waits",
     StreamState.UNKNOWN: "Kafka did not answer for it",
     StreamState.BLOCKED: "waits for a person",

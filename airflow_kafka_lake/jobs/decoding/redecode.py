@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.ddl import leaves, quoted
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, VALUE_COLUMN, Decoder
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RefusedError
@@ -74,10 +76,9 @@ class RedecodeJob(Document):
 class RedecodeResult:
     """The result of a job: rows that it decoded, and how many of them do not decode now either.
 
-    `filled` is how many of the rows have a value, and something in each decoded column, and `remark` a sentence about
-    that. `base` is the snapshot of main
-    that it read, and `staged` the one on its branch, with the same rows; both are None when it found no row to decode
-    and left no branch.
+    `filled` is how many of the rows have a value, and something in each decoded column, by its path, and `remark` a
+    sentence about that. `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same
+    rows; both are None when it found no row to decode and left no branch.
     """
 
     rows: int
@@ -139,7 +140,8 @@ def redecode(
             f"WHEN MATCHED THEN UPDATE SET {sets}"
         )
         progress("comparing the rows with those that were there")
-        done = _compared(spark, job, table, base, columns=[VALUE_COLUMN, *names])
+        columns = leaves(json.loads(found.select(*names).schema.json()))
+        done = _compared(spark, job, table, base, columns=[(VALUE_COLUMN,), *columns])
     except BaseException:
         drop_branch(spark, table, job.branch)
         raise
@@ -168,14 +170,14 @@ def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> D
 
 
 def _compared(
-    spark: SparkSession, job: RedecodeJob, table: str, base: int, *, columns: Sequence[str]
+    spark: SparkSession, job: RedecodeJob, table: str, base: int, *, columns: Sequence[Sequence[str]]
 ) -> RedecodeResult:
     """Refuse a branch whose rows are not those of the base; return its result, with the number of rows that have
     something in each of some columns."""
     # Which rows did not decode before is known only at the base: the branch has them by their names.
     before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
     branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
-    is_there = [f"`{name}` IS NOT NULL AS c{number}" for number, name in enumerate(columns)]
+    is_there = [f"{'.'.join(map(quoted, path))} IS NOT NULL AS c{n}" for n, path in enumerate(columns)]
     after = branch.selectExpr(*ROW, f"{_digest()} AS is", f"{ERROR_COLUMN} IS NOT NULL AS failed", *is_there)
     numbers = ["count(*)", "count_if(was = is)", "count_if(failed)", *(f"count_if(c{n})" for n in range(len(columns)))]
     kept, same, failed, *filled = before.join(after, on=list(ROW), how="left").selectExpr(*numbers).collect()[0]
@@ -186,7 +188,7 @@ def _compared(
             f"[decode] the rows on branch {job.branch} of {job.table} are not those that were there: of {rows}, {same} "
             "are the same. Main was not moved."
         )
-    return RedecodeResult(rows=rows, failed=failed, filled=dict(zip(columns, filled, strict=True)))
+    return RedecodeResult(rows=rows, failed=failed, filled=dict(zip(map(".".join, columns), filled, strict=True)))
 
 
 def _digest() -> str:

@@ -29,13 +29,13 @@ def file(rows: int, nulls: dict[int, int] | None) -> Any:
 
 
 def test_counts_of_all_files_are_added() -> None:
-    """A struct is as full as its fullest field, at any depth; of a list, also within a struct, nothing is known."""
+    """Those of the fields of a struct, at any depth; of a list, also within a struct, nothing is known."""
     files = [file(10, {1: 1, 3: 10, 6: 10, 10: 0}), file(5, {1: 0, 3: 5, 6: 3, 10: 0})]
-    assert _filled(SCHEMA, files) == {"value": 14, "place": 2}
+    assert _filled(SCHEMA, files) == {"value": 14, "place.city": 0, "place.at.x": 2, "order.id": 15}
 
 
 @pytest.mark.parametrize("nulls", [None, {}, {1: 1, 3: 2}])
 def test_column_without_statistics_in_one_file_is_unknown(nulls: dict[int, int] | None) -> None:
     """It may be full there."""
     found = _filled(SCHEMA, [file(3, {1: 3, 3: 3, 6: 3}), file(3, nulls)])
-    assert found == ({"value": 2} if nulls else {})
+    assert found == ({"value": 2, "place.city": 1} if nulls else {})

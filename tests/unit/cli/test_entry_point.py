@@ -227,7 +227,7 @@ def test_words_are_not_guessed(words: list[str]) -> None:
     [
         ("kafka-lake plan o.toml --dry-run --to 9", ("plan", "run"), "kafka-lake run o.toml --to 9"),
         ("kafka-lake skip o --dry-run --reason 'not ours' --json", (), "kafka-lake skip o --reason 'not ours'"),
-        ("airflow kafka-lake plan plan --dry-run", ("plan", "run"), "airflow kafka-lake run plan"),
+        ("kafka-lake plan plan --dry-run", ("plan", "run"), "kafka-lake run plan"),
     ],
 )
 def test_dry_run_goes_on_with_what_was_typed(typed: str, commands: tuple[str, ...], expected: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.cli.status import status_lines
+from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.kafka import snapshots
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.decisions import Pause
@@ -21,6 +22,7 @@ from airflow_kafka_lake.core.reports.streams import StreamState
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import claims, decisions, reporting, running
+from tests.gates import Before
 from tests.world import FOLLOW, SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -237,6 +239,26 @@ def test_worker_is_silent_once_its_sign_of_life_is_overdue(
     one = reporting.wave(landed.ledger, wave).to_json()
     assert (one["silent_seconds"], one["alive"]) == (silent, alive)
     assert one["attempts"][0]["progress"] == running["progress"]
+
+
+def test_wave_whose_last_attempt_failed_is_told_with_the_reason_until_it_lands(landed: World) -> None:
+    """A failed run is seen where people look first, also where nobody kept its output."""
+    landed.produce(4)
+    wave = landed.planned_wave()
+
+    def fails() -> None:
+        raise JobFailedError("Spark ran out of memory")
+
+    with pytest.raises(JobFailedError):
+        landed.ingest(wave, landed.worker(Before("runner.stage", fails)))
+    (need,) = status(landed)["needs_person"]
+    lines = [command["line"] for command in need["commands"]]
+    assert (need["need"], lines) == ("failed", ["kafka-lake run orders", f"kafka-lake wave {wave}"])
+    ended = timestamp(landed.ledger.attempts(wave)[0].ended_at)
+    assert need["text"].startswith(f"the last attempt at wave {wave} failed at {ended}, and the next run tries again: ")
+    assert "Spark ran out of memory" in need["text"]
+    assert landed.run().exit_code == 0
+    assert status(landed)["needs_person"] == []
 
 
 def test_interruption_is_told_with_the_last_sign_of_life(landed: World) -> None:

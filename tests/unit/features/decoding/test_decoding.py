@@ -209,6 +209,7 @@ def test_line_about_decoding_outlives_its_worker(call: str) -> None:
         (MANY_VALUES, b'{"amuont": 1, "amount": null}', "amount"),
         (MANY_VALUES, b'{"amuont": 1, "amount": 1}', ""),
         (MANY_VALUES - 1, b'{"amount": 1}', ""),
+        (2, b'{"Amount": 1}', "amount, amuont"),
     ],
 )
 def test_column_that_no_value_of_a_large_wave_fills_is_named(number: int, value: bytes, columns: str) -> None:
@@ -221,6 +222,25 @@ def test_column_that_no_value_of_a_large_wave_fills_is_named(number: int, value:
     ((_, _, detail),) = told(world)
     named = f"None of the {number} values that decoded filled {columns}: fields are found by their exact names"
     assert (named in detail) is ("None of" in detail) is bool(columns)
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [
+        (b'{"at": {"city": "Ulm", "geo": {"x": 1, "y": 2}}}', "at.ciyt"),
+        (b'{"at": {"ciyt": "Ulm", "geo": {"x": 1}}}', "at.geo.y"),
+        (b'{"at": {"ciyt": "Ulm", "gEo": {"x": 1, "y": 1}}}', "at.geo"),
+        (b'{"at": {"ciyt": null, "geo": {"X": 1, "y": 1}}}', "at.ciyt, at.geo.x"),
+        (b'{"At": 1}', "at"),
+    ],
+)
+def test_field_inside_another_that_no_value_fills_is_named(value: bytes, fields: str) -> None:
+    """By its path; one that has nothing at all is named alone."""
+    world = of(Decoding(format=Format.JSON, schema="at STRUCT<ciyt: STRING, geo: STRUCT<x: INT, y: INT>>, n INT"))
+    send(world, *[value] * MANY_VALUES, b'{"n": 1}')
+    assert world.run().exit_code == 0
+    ((_, _, detail),) = told(world)
+    assert f"values that decoded filled {fields}: fields are" in detail
 
 
 def test_field_that_is_called_as_a_column_of_every_table_is_looked_for_in_its_own() -> None:
@@ -237,18 +257,21 @@ def test_decode_is_in_the_history_with_the_person() -> None:
     world = of(Decoding(format=Format.JSON, schema="a INT"))
     send(world, b'{"a": 1}', b"none", b'{"a": 2}')
     assert world.run().exit_code == 0
-    ((_, wave, _),) = told(world)
+    assert len(in_status(world)) == 1
     person = world.worker()
     redecode(person, world.spec, only_failed=True)
     line = ("raw.orders", "1 row decoded again; 1 of them did not decode")
     assert told(world)[1:] == [(person.actor, *line)]
-    assert in_status(world) == [line, (wave, UNDECODED)]
+    assert in_status(world) == [line], "what was said of the rows before"
+    send(world, b"none")
+    assert world.run().exit_code == 0
+    assert [subject for subject, _ in in_status(world)] == [told(world)[-1][1], "raw.orders"]
 
 
 def test_decode_without_rows_leaves_no_line() -> None:
     """Nothing was changed."""
     world = of(Decoding(format=Format.JSON, schema="a INT"))
-    send(world, b"{}")
+    send(world, b'{"a": 1}')
     assert world.run().exit_code == 0
     assert redecode(world.worker(), world.spec, only_failed=True)["raw.orders"].rows == 0
     assert told(world) == []

@@ -30,6 +30,7 @@ class Rows:
     """A data frame that counts so many rows, and so does what is derived from it; `answer` is its only line."""
 
     columns = ("value", "a")
+    schema = SimpleNamespace(json=lambda: '{"fields": [{"name": "a", "type": "integer"}]}')
 
     def __init__(self, count: int = 3, answer: tuple[int, ...] = ()) -> None:
         self._count, self._answer = count, answer

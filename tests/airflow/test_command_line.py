@@ -1,4 +1,4 @@
-"""Both command-line doors resolve connections as Airflow does and keep stdout for the document."""
+"""The command line resolves connections as Airflow does and keeps stdout for the document."""
 
 from __future__ import annotations
 
@@ -8,19 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 
 
-@pytest.mark.parametrize(
-    "door",
-    [
-        pytest.param(["airflow_kafka_lake.cli"], id="kafka-lake", marks=pytest.mark.nightly),
-        pytest.param(["airflow", "kafka-lake"], id="airflow"),
-    ],
-)
-def test_document_is_alone_on_stdout_whatever_airflow_logs(door: list[str], tmp_path: Path) -> None:
+def test_document_is_alone_on_stdout_whatever_airflow_logs(tmp_path: Path) -> None:
     """The ledger's connection comes from a secrets backend, the ledger is created on the way, and stdout is JSON."""
     secrets = tmp_path / "connections.json"
     ledger = {"conn_type": "sqlite", "host": str(tmp_path / "ledger.db")}
@@ -31,7 +22,7 @@ def test_document_is_alone_on_stdout_whatever_airflow_logs(door: list[str], tmp_
         "AIRFLOW__SECRETS__BACKEND": "airflow.secrets.local_filesystem.LocalFilesystemBackend",
         "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"connections_file_path": str(secrets)}),
     }
-    command = [sys.executable, "-m", *door, "status", "missing", "--json"]
+    command = [sys.executable, "-m", "airflow_kafka_lake.cli", "status", "missing", "--json"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == UnknownSubjectError.exit_code, done.stderr
     assert json.loads(done.stdout)["error"]["type"] == "UnknownSubjectError"
