@@ -56,10 +56,11 @@ class LandedSlice(NamedTuple):
 class Landed:
     """The slices that watermarks of a pipeline have passed: `slices`, which do not overlap, with so many `rows`.
 
-    These are all moves after move `after` up to move `sequence`.
+    These are all moves after move `after` up to move `sequence` of a `ledger`: one that was lost counts anew.
     """
 
     pipeline: str
+    ledger: str | None
     after: int
     sequence: int
     rows: int
@@ -71,6 +72,7 @@ class Landed:
         sequence = extra["sequence"]
         return cls(
             pipeline=extra["pipeline"],
+            ledger=extra.get("ledger"),
             after=extra.get("after", sequence - 1),
             sequence=sequence,
             rows=extra["rows"],
@@ -95,14 +97,15 @@ def landed(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, La
 
 def _joined(events: Iterable[Landed]) -> Landed:
     kept: list[Landed] = []
-    for event in sorted(events, key=lambda event: (event.after, -event.sequence)):
-        if not kept or event.sequence > kept[-1].sequence:
-            kept.append(event)
+    for ledger, its in grouped((event.ledger, event) for event in events).items():
+        for event in sorted(its, key=lambda event: (event.after, -event.sequence)):
+            if not kept or kept[-1].ledger != ledger or event.sequence > kept[-1].sequence:
+                kept.append(event)
     slices = (item for event in kept for item in event.slices)
     found = offsets_by(((item.topic, item.partition), OffsetRange(item.start, item.end)) for item in slices)
     return replace(
-        kept[0],
-        sequence=kept[-1].sequence,
+        kept[-1],
+        after=next(event.after for event in kept if event.ledger == kept[-1].ledger),
         rows=sum(event.rows for event in kept),
         slices=tuple(
             LandedSlice(topic, partition, item.start, item.end)
@@ -112,7 +115,9 @@ def _joined(events: Iterable[Landed]) -> Landed:
     )
 
 
-def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, after: int) -> list[dict[str, Any]]:
+def event_extras(
+    pipeline: str, plan: str | None, moves: Sequence[Advance], *, after: int, ledger: str
+) -> list[dict[str, Any]]:
     """Return the extras of the events for the watermark moves after move `after`, in order (docs/reference/json.md).
 
     Each has one slice per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, and its `after`
@@ -127,15 +132,14 @@ def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, a
         streams.add(move.stream)
         groups[-1].append(move)
     befores = [after, *(group[-1].sequence for group in groups)]
-    return [_extra(pipeline, plan, group, before) for group, before in zip(groups, befores, strict=False)]
+    told = zip(groups, befores, strict=False)
+    return [{"pipeline": pipeline, "ledger": ledger, "plan": plan, **_extra(group, before)} for group, before in told]
 
 
-def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance], after: int) -> dict[str, Any]:
+def _extra(moves: Sequence[Advance], after: int) -> dict[str, Any]:
     starts = merged(min, ((move.stream, move.start) for move in moves))
     ends = merged(max, ((move.stream, move.end) for move in moves))
     return {
-        "pipeline": pipeline,
-        "plan": plan,
         "after": after,
         "sequence": max(move.sequence for move in moves),
         "streams": [

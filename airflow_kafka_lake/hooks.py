@@ -65,7 +65,8 @@ class ConnectionHook(BaseHook, Generic[Connection]):
         except Exception as error:  # noqa: BLE001  # a test of a connection answers, whatever happens
             told = expected(error, "testing the connection").message
             # Airflow tests a form under a random name that nobody has given.
-            return False, told.replace(f"connection {getattr(self, self.conn_name_attr)!r}", "this connection")
+            name = f"onnection {getattr(self, self.conn_name_attr)!r}"
+            return False, told.replace(f"C{name}", "This connection").replace(f"c{name}", "this connection")
 
 
 class KafkaSourceHook(ConnectionHook[KafkaConnection]):

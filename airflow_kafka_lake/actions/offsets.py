@@ -534,8 +534,8 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
     offsets, ranges, waves = (what.offsets, len(what.ranges), what.waves) if what else (0, 0, ())
     table_rows = [(str(key), ", ".join(map(str, gone))) for key, gone in by_stream.items()]
     stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
-    found = (item.record for item in (what.ranges if what else ()))
-    holds = [f"{item.slice}: {item.reason}" for item in found if item.state in ON_HOLD]
+    held = (item for item in (what.ranges if what else ()) if item.record.state in ON_HOLD)
+    holds = [f"{Slice(item.record.stream, item.gone)}: {item.record.reason}" for item in held]
     verb, size = "would withdraw" if dry_run else "withdrew", count(offsets, "offset")
     return OffsetsOutcome(
         document={

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
-from contextlib import chdir, nullcontext
+from contextlib import chdir, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import TransientError, UsageError, expected
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.remedies import PROGRAM
-from airflow_kafka_lake.operators.boundary import SparkTask, actor_of, airflow_errors, refusal, text_of
+from airflow_kafka_lake.operators.boundary import SparkTask, actor_of, airflow_errors, refusal
 from airflow_kafka_lake.wiring.assemble import pipelines_folder
 
 if TYPE_CHECKING:
@@ -53,19 +54,26 @@ class CommandOperator(SparkTask):
             person = getattr(context.get("dag_run"), "triggering_user_name", None)
             # The environment is that of the task's own process.
             os.environ[ACTOR] = ", ".join((*([history.user(person)] if person else ()), actor_of(context)))
+            said = io.StringIO()
             try:
-                code = arguments.run(arguments, Output(as_json=arguments.json, log=self.log.info))
+                with redirect_stdout(said):
+                    code = arguments.run(arguments, Output(as_json=arguments.json, log=self.log.info))
             except Exception as error:  # noqa: BLE001  # the text of any other exception may hold a secret
                 raise expected(error, f"running {arguments.command}") from None
+            finally:
+                lines = said.getvalue().rstrip().splitlines()
+                for line in lines:
+                    self.log.info("%s", line)
             if code == REPEAT:
-                raise TransientError(EXIT_CODES[str(code)])
-        if code:
-            raise refusal(EXIT_CODES[str(code)])
+                raise TransientError(f"{lines[-1]}: {EXIT_CODES[str(code)]}")
+            if code:
+                raise refusal(lines[-1])
 
 
 def _words(command: Any) -> list[str]:
+    """Return the words of a command: those behind the program's name, where it is there."""
     try:
-        words = shlex.split(text_of(command, "command"))
+        words = shlex.split(command if isinstance(command, str) else "")
     except ValueError as error:
         raise UsageError(f"command: {command!r} has {str(error).lower()}") from None
-    return words[1:] if words[:1] == [PROGRAM] else words
+    return words[words.index(PROGRAM) + 1 :] if PROGRAM in words else words

@@ -65,7 +65,8 @@ def db(arguments: argparse.Namespace, _: Output) -> Result:
 
     ledger = LedgerConnection(arguments.ledger).ledger()
     text = ledger.upgrade() if arguments.act == "upgrade" else ledger.check()
-    return Result(document={"ledger": arguments.ledger, "schema": text}, lines=[text])
+    told = f"the ledger's schema is {text}, the one of this package"
+    return Result(document={"ledger": arguments.ledger, "schema": text}, lines=[told])
 
 
 def jars(arguments: argparse.Namespace, output: Output) -> Result:

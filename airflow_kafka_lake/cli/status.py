@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -42,7 +43,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import age, count, moment, span, word_of
 from airflow_kafka_lake.core.errors import TransientError, UsageError
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import created_anew, grouped
 from airflow_kafka_lake.core.reports.attention import Need, silence_of
 from airflow_kafka_lake.core.reports.progress import Progress
@@ -293,6 +294,8 @@ def _group(group: StreamGroup, width: int) -> Iterator[TextLine]:
     behind = f", behind by {age(group.behind_seconds)}" if group.lag and group.behind_seconds else ""
     verb = "is" if total == 1 else "are"
     text = f"{count(total, 'partition')} {verb} {group.state}{lag}{behind}: {numbers(group.numbers)}"
+    if group.state is StreamState.GONE:
+        text += "; records that came after the last plan are lost, if there were any"
     yield from wrapped(text, width, indent="    ", hanging="      ", style=STYLES[group.state])
 
 
@@ -324,12 +327,14 @@ def _waves(report: PipelineReport, width: int) -> Iterator[TextLine]:
         ("landed", WaveState.COMMITTED, True),
     )
     waves, lines = report.waves, []
+    held = Counter(item.wave for item in report.facts.recorded.unresolved if item.state in ON_HOLD)
     for word, state, newest in kinds:
         mine = [item for item in waves if item.state is state]
         chosen = mine[::-1][:WAVES] if newest else mine[:WAVES]
         for item in chosen:
             rows = "" if item.rows is None else f"{item.rows:,}"
-            lines.append(((item.id, word, f"{item.ranges:,}", rows, ago(item.committed_at, report.at)), ""))
+            there = f"{word}, {held[item.id]:,} held" if newest and held[item.id] else word
+            lines.append(((item.id, there, f"{item.ranges:,}", rows, ago(item.committed_at, report.at)), ""))
         if not newest and len(mine) > WAVES:
             lines.append(((f"and {len(mine) - WAVES:,} more", word, "", "", ""), DIM))
     if lines:
@@ -583,7 +588,12 @@ def show_wave(output: Output, report: WaveReport) -> None:
         )
         for item in report.ranges
     ]
-    where = f"in {record.table}" + (f", snapshot {record.snapshot}" if record.snapshot else "")
+    held = sum(item.state in ON_HOLD for item in report.ranges)
+    where = (
+        (f"but for {count(held, 'range')} on hold, " if held else "")
+        + f"in {record.table}"
+        + (f", snapshot {record.snapshot}" if record.snapshot else "")
+    )
     columns = ("range", "stream", "#from", "#to", "state", "#rows", *(f"#{name}" for name in others), "reason")
     output.long_table(f"wave {record.id} {word_of(record.state)} {where}", columns, rows)
     if pause := report.paused:

@@ -11,7 +11,8 @@ ABOUT = """
 Copy a command from a message, a page or the documentation. The task's log shows its result. Most commands that change
 something take `--dry-run`; `help` explains an error, and behind a command `--help` the command.
 """
-COMMAND = Param(type="string", minLength=1, title="Command", description=f"Such as: {remedies.status('orders')}")
+HINT = f"Such as: {remedies.status('orders')}; a pipeline file is one of the folder: {remedies.rebuild('orders.toml')}"
+COMMAND = Param(type="string", minLength=1, title="Command", description=HINT)
 
 with DAG("kafka_lake_command", schedule=None, doc_md=ABOUT, tags=["kafka-lake"], params={"command": COMMAND}):
     CommandOperator(task_id="command", command="{{ params['command'] }}")

@@ -63,7 +63,7 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
     if delivery is None:
         return ()
     after, delivered = delivery
-    for extra in event_extras(pipeline, plan, delivered, after=after):
+    for extra in event_extras(pipeline, plan, delivered, after=after, ledger=ledger.ledger_id()):
         context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
     moves = joined(delivered)
     for move in moves[:LOGGED]:

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.amounts import NAMED, count, some
-from airflow_kafka_lake.core.ddl import fields_of, types
+from airflow_kafka_lake.core.ddl import columns, leaves
 from airflow_kafka_lake.core.decoding import VALUE_COLUMN, Decoding, Format, Limit, column_of
 from airflow_kafka_lake.core.errors import DecodeLimitError, LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.losses import (
@@ -296,22 +295,12 @@ def empty_columns(asked: Decoding | None, filled: Mapping[str, int], failed: int
     values did not decode."""
     decoded = filled.get(VALUE_COLUMN, 0) - failed
     if asked and asked.format is Format.JSON and decoded > 0:
-        found, fields = {path.lower(): number for path, number in filled.items()}, types(asked.schema or "")
-        empty = [
-            each for name, kind in fields.items() for each in _empty(found, name, kind, column_of(name, OWN_COLUMNS))
-        ]
-        if empty and (decoded >= MANY_VALUES or empty == [*fields]):
+        found, paths = {path.lower(): number for path, number in filled.items()}, [*leaves(columns(asked.schema or ""))]
+        places = {".".join(path): ".".join((column_of(path[0], OWN_COLUMNS), *path[1:])) for path in paths}
+        empty = [path for path, place in places.items() if found.get(place.lower()) == 0]
+        if empty and (decoded >= MANY_VALUES or len(empty) == len(places)):
             these = f"None of the {count(decoded, 'value')} that decoded filled {some(empty, NAMED)}"
             yield f"{these}: fields are found by their exact names, case included"
-
-
-def _empty(filled: Mapping[str, int], name: str, kind: Any, column: str) -> list[str]:
-    """Return the fields inside one that no row fills, by path: the field alone where it is all of them."""
-    if not isinstance(kind, Mapping) or "fields" not in kind:
-        return [name] if filled.get(column.lower()) == 0 else []
-    inner = [(f"{name}.{each}", of, f"{column}.{each}") for each, of in fields_of(kind)]
-    empty = [path for each in inner for path in _empty(filled, *each)]
-    return [name] if empty == [path for path, *_ in inner] else empty
 
 
 def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:

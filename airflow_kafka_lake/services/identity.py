@@ -199,7 +199,7 @@ def _check_owner(ports: Ports, ledger_id: str, pipeline: str, table: str, *, hea
     if owner[1] == pipeline:
         raise LedgerBehindError(
             f"table {table} was written by pipeline {pipeline} of another ledger ({owner[0]}). If that ledger is lost, "
-            f"name the pipeline file: {remedies.rebuild('FILE')}; else point kafka_lake_ledger to it",
+            f"run, with its pipeline file: {remedies.rebuild(f'{pipeline}.toml')}; else point kafka_lake_ledger to it",
             table=table,
         )
     raise _anothers(table, topic_named(ports, topic_id, owner[1], pipeline), owner[1], pipeline)
@@ -273,8 +273,8 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, 
         raise LedgerBehindError(
             f"table {table} has receipts of topic {row.stream.topic} (id {row.stream.topic_id}) by pipeline "
             f"{pipeline}, of which "
-            f"this ledger knows nothing. If a ledger was lost, run: {remedies.rebuild(pipeline)}; else point "
-            "kafka_lake_ledger to the one that wrote them",
+            f"this ledger knows nothing. If a ledger was lost, run, with its pipeline file: "
+            f"{remedies.rebuild(f'{pipeline}.toml')}; else point kafka_lake_ledger to the one that wrote them",
             table=table,
         )
     raise _anothers(table, f"topic {row.stream.topic}", row.pipeline, pipeline)

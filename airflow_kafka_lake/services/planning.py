@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
     OwnershipError,
+    PausedError,
     PendingCommitError,
     PipelineFileError,
     RefusedError,
@@ -38,8 +40,10 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     UnknownPartition,
     oldest,
 )
+from airflow_kafka_lake.core.ledger.decisions import RecordLine
 from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
+from airflow_kafka_lake.core.ledger.waves import OVER, TROUBLE
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.costs import (
@@ -246,13 +250,38 @@ def plan_after_others(
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def plan(
+def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, dry_run: bool = False, **asked: Any) -> PlanResult:
+    """Plan as `_plan` does. Why one without bounds does not succeed stays in the history until one does: a run that
+    fails before it has a wave leaves no other trace."""
+    try:
+        made = _plan(ports, spec, bounds, dry_run=dry_run, **asked)
+    except (PausedError, ConcurrentError, UsageError):
+        raise
+    except KafkaLakeError as error:
+        if not dry_run and bounds == Bounds():
+            _tell_trouble(ports, spec.name, type(error).__name__, error.message)
+        raise
+    if not dry_run:
+        _tell_trouble(ports, spec.name, OVER, "a plan succeeds again")
+    return made
+
+
+def _tell_trouble(ports: Ports, pipeline: str, subject: str, detail: str) -> None:
+    """Write why no plan succeeds, or that one does, where the history does not end with it."""
+    with suppress(KafkaLakeError):
+        last = ports.ledger.events(pipeline, kind=TROUBLE, limit=1, newest=True)
+        if (last[0].subject, last[0].detail) != (subject, detail) if last else subject != OVER:
+            line = RecordLine(pipeline=pipeline, kind=TROUBLE, subject=subject, detail=detail, actor=ports.actor)
+            ports.ledger.commit(line)
+
+
+def _plan(
     ports: Ports,
     spec: PipelineSpec,
     bounds: Bounds,
     *,
     plan_id: str,
-    dry_run: bool = False,
+    dry_run: bool,
     timeout: timedelta = timedelta(0),
     reason: str | None = None,
 ) -> PlanResult:

@@ -22,9 +22,10 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
     unknown_topic,
 )
-from airflow_kafka_lake.core.ledger.decisions import RecordDecode
+from airflow_kafka_lake.core.ledger.decisions import RecordLine
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
+    DECODE,
     Committed,
     PublishOutcome,
     Rejected,
@@ -98,7 +99,8 @@ def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str], asked: D
         done = replace(done, remark="".join(empty_columns(asked, done.filled, done.failed)))
         if done.staged is not None:
             _publish(ports, job, done, topic_ids)
-            line = RecordDecode(pipeline=job.pipeline, table=job.table, detail=str(done), actor=ports.actor)
+            told, who = str(done), ports.actor
+            line = RecordLine(pipeline=job.pipeline, kind=DECODE, subject=job.table, detail=told, actor=who)
             ports.ledger.commit(line)
     except KafkaLakeError as error:
         # An unknown commit may still land, and requires the branch: the next call drops it.

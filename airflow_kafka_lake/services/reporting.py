@@ -24,7 +24,15 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import DECODE, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.waves import (
+    DECODE,
+    OVER,
+    TROUBLE,
+    UNFINISHED,
+    UNRESOLVED,
+    AttemptOutcome,
+    RangeState,
+)
 from airflow_kafka_lake.core.offsets import SliceSet, grouped, merged
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.planning.selection import EVERYTHING, StreamScope
@@ -111,6 +119,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
     waves, record = ledger.waves(spec.name), ledger.pipeline(spec.name)
     tables = record.tables.keys() if record else ()
     told = ledger.events(spec.name, kind=DECODE, limit=3, newest=True)[::-1]
+    trouble = ledger.events(spec.name, kind=TROUBLE, limit=1, newest=True)
     repaired = next((number for number, line in enumerate(told) if line.subject in tables), len(told))
     return LedgerState(
         spec=spec,
@@ -123,6 +132,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
         attempts=ledger.attempts(pipeline=spec.name) if any(w.state in UNFINISHED and w.fence for w in waves) else (),
         segments=ledger.segments(spec.name),
         requests=ledger.requests() if any(wave.state in UNFINISHED for wave in waves) else (),
+        trouble=trouble[0] if trouble and trouble[0].subject != OVER else None,
         decoding=told[: repaired + 1],  # decoding the rows again has its own line, of what is there now
     )
 

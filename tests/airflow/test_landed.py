@@ -18,13 +18,13 @@ def event(**extra: Any) -> SimpleNamespace:
     return SimpleNamespace(extra=extra)
 
 
-def told(after: int, moves: list[tuple[int, int]], partition: int = 0) -> SimpleNamespace:
+def told(after: int, moves: list[tuple[int, int]], partition: int = 0, ledger: str = "one") -> SimpleNamespace:
     """Return the event of some moves of a partition, numbered from `after` on."""
     made = [
         Advance(stream=Stream("orders", "id", partition), sequence=number, start=start, end=end, rows=end - start)
         for number, (start, end) in enumerate(moves, after + 1)
     ]
-    (extra,) = event_extras("orders", None, made, after=after)
+    (extra,) = event_extras("orders", None, made, after=after, ledger=ledger)
     return event(**extra)
 
 
@@ -47,11 +47,23 @@ def test_events_of_a_run_are_merged() -> None:
     assert list(found) == ["clicks", "orders"]
     assert found["orders"] == Landed(
         pipeline="orders",
+        ledger="one",
         after=0,
         sequence=3,
         rows=13,
         slices=(LandedSlice("orders", 0, 0, 9), LandedSlice("orders", 1, 0, 4)),
     )
+
+
+def test_rebuilt_ledger_counts_anew_and_hides_nothing() -> None:
+    """Its moves have numbers that the lost ledger's had too: neither's are taken for the other's."""
+    lost = [told(1, [(0, 5)] * 8, 1), told(9, [(5, 9)], 1)]
+    made = [told(0, [(0, 9)] * 3, 0, "two"), told(3, [(9, 12)], 0, "two")]
+    for events in ([*lost, *made], [*reversed(made), *lost]):
+        found = landed({"orders": events})["orders"]
+        assert found.slices == (LandedSlice("orders", 0, 0, 12), LandedSlice("orders", 1, 0, 9))
+    found = landed({"orders": [*lost, *made]})["orders"]
+    assert (found.ledger, found.after, found.sequence) == ("two", 0, 4)
 
 
 def test_event_that_came_twice_counts_once() -> None:

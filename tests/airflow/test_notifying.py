@@ -68,7 +68,8 @@ def test_each_wave_tells_what_it_moved(world: World, told: Events) -> None:
         context = ingesting(told, wave, index)
         (extra,) = emitted(context)
         assert extra == {
-            "pipeline": "orders", "plan": world.ledger.wave(wave).plan, "after": index, "sequence": index + 1,
+            "pipeline": "orders", "ledger": world.ledger.ledger_id(), "plan": world.ledger.wave(wave).plan,
+            "after": index, "sequence": index + 1,
             "rows": 1, "streams": [{"topic": "orders", "partition": 0, "from": index, "to": index + 1}],
         }  # fmt: skip
         assert world.ledger.unnotified("orders"), "that Airflow takes it is not known yet"

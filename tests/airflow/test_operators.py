@@ -818,7 +818,7 @@ def test_events_name_every_stream_a_hundred_at_a_time() -> None:
     moves = [Advance(stream=Stream("t", "i", n), sequence=n, start=0, end=n + 1, rows=1) for n in range(250)] + [
         Advance(stream=Stream("t", "i", 0), sequence=300, start=1, end=9, rows=8)
     ]
-    extras = event_extras("wide", None, moves, after=-1)
+    extras = event_extras("wide", None, moves, after=-1, ledger="one")
     assert [len(extra["streams"]) for extra in extras] == [MAX_STREAMS, MAX_STREAMS, 51]
     assert [(extra["after"], extra["sequence"]) for extra in extras] == [(-1, 99), (99, 199), (199, 300)]
     assert sum(extra["rows"] for extra in extras) == 258

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.ledger.attempts import (
     Renew,
 )
 from airflow_kafka_lake.core.ledger.changes import Write
-from airflow_kafka_lake.core.ledger.decisions import Pause, RecordDecode, Release, Resume, Revoke, Skip, Withdraw
+from airflow_kafka_lake.core.ledger.decisions import Pause, RecordLine, Release, Resume, Revoke, Skip, Withdraw
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
@@ -43,7 +43,7 @@ WRITES: Mapping[str, type[Write[Any]]] = {
         Skip,
         Reopen,
         Withdraw,
-        RecordDecode,
+        RecordLine,
         AcceptDeletes,
         BeginDelivery,
         Restore,

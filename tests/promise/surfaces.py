@@ -207,7 +207,7 @@ def asset_events() -> Iterator[str]:
     yield f"alias: {ALIAS}"
     at = Stream("t", "AAAAAAAAAAAAAAAAAAAAAA", 0)
     move = Advance(**{**dict.fromkeys(Advance.__dataclass_fields__, 0), "stream": at, "start": 0, "end": 1})
-    (extra,) = event_extras("p", "plan", [move], after=0)
+    (extra,) = event_extras("p", "plan", [move], after=0, ledger="ledger")
     for key, value in extra.items():
         yield f"extra.{key}: {type(value).__name__}"
         for item in value if isinstance(value, list) else ():

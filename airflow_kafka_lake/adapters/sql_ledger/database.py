@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
 from airflow_kafka_lake.adapters.clients import POSTGRES, denied, full
@@ -149,7 +149,17 @@ class Database:
         event.listen(engine, "do_connect", self._create_file)
         event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+        event.listen(engine, "connect", self._note_file)
+        event.listen(engine, "checkout", self._refuse_old_file)
         return engine
+
+    def _note_file(self, _: object, record: Any) -> None:
+        record.info["file"] = _identity(_file(self.url))
+
+    def _refuse_old_file(self, _: object, record: Any, __: object) -> None:
+        """Open anew where another file has come into the place of the one that a connection has open."""
+        if record.info["file"] != _identity(_file(self.url)):
+            raise DisconnectionError
 
     def _prepare_postgresql(self, connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
@@ -196,6 +206,14 @@ def _begin_sqlite(connection: Connection) -> None:
 def _file(url: URL) -> Path | None:
     name = url.database
     return None if not name or name == ":memory:" or name.startswith("file:") else Path(name)
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    """Return the device and the number of a file; None of a database in memory, and of a file that is gone."""
+    try:
+        return (file.stat().st_dev, file.stat().st_ino) if file else None
+    except FileNotFoundError:
+        return None
 
 
 def _checked_url(url: str | URL) -> URL:

@@ -40,7 +40,6 @@ from airflow_kafka_lake.core.ledger.records import (
     explained,
 )
 from airflow_kafka_lake.core.ledger.waves import (
-    DECODE,
     ON_HOLD,
     RESOLVED,
     UNRESOLVED,
@@ -63,8 +62,8 @@ def kept_text(text: object) -> str:
 
 
 def needed_reason(text: str) -> str:
-    """Return the reason of a decision without blanks around it; UsageError for an empty one."""
-    if not text.strip():
+    """Return the reason of a decision without blanks around it; UsageError for none, also where messages leave room."""
+    if text.strip() in {"", "…", "...", remedies.REASON[-1]}:
         raise UsageError("a reason is needed: say why with --reason, others will read it")
     return kept_text(text).strip()
 
@@ -629,11 +628,12 @@ def _refuse_overtaken(what: Withdrawal, records: Records) -> None:
         )
 
 
-class RecordDecode(Write[None]):
-    """Write down that a person has had the rows of a table decoded again, and with which result."""
+class RecordLine(Write[None]):
+    """Write down something that changes no record: that rows were decoded again, or that no plan succeeds."""
 
     pipeline: str
-    table: str
+    kind: str
+    subject: str
     detail: str
     actor: str
 
@@ -641,7 +641,7 @@ class RecordDecode(Write[None]):
         return WriteScope(pipeline=self.pipeline)
 
     def decide(self, records: Records) -> Change[None]:  # noqa: ARG002 (nothing on record refuses it)
-        line = Entry(pipeline=self.pipeline, actor=self.actor, kind=DECODE, subject=self.table, detail=self.detail)
+        line = Entry(pipeline=self.pipeline, actor=self.actor, kind=self.kind, subject=self.subject, detail=self.detail)
         return Change(result=None, entries=(line,))
 
 

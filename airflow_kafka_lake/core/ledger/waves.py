@@ -218,6 +218,8 @@ PUBLISHES = frozenset({"publish", "replace"})
 """Kinds of tokens whose commits show rows."""
 
 DECODE = "decode"
+TROUBLE, OVER = "trouble", "over"
+"""The kind of a line of the history about plans that do not succeed, and its subject once one has."""
 """The kind of a commit that makes main the same rows, decoded again; and of lines of the history about decoding."""
 
 UNNAMED = frozenset({"owner", DECODE})

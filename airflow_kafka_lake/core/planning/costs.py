@@ -168,7 +168,7 @@ class Deadline:
     stream: Stream | None = None
 
 
-NOT_ASKED = Deadline(at=None, state="not asked for: use --dry-run")
+NOT_ASKED = Deadline(at=None, state="not asked for: a dry run asks")
 
 
 def forecast(plan: Plan, costs: Sequence[WaveCost], deadline: Deadline = NOT_ASKED) -> Forecast:

@@ -116,9 +116,10 @@ def _lost(pipeline: str, streams: Iterable[StreamStatus]) -> Iterator[Attention]
     lost = [(Slice(i.key, part), i.is_gone) for i in streams for part in i.lost - i.held]
     slices = tuple(item for item, _ in lost)
     if slices:
+        least = ", and what the topic got after the last plan" if any(gone for _, gone in lost) else ""
         yield Attention(
             need=Need.LOST,
-            text=f"{_named(slices)}: Kafka deleted them before they were read. Pass them, and go on behind them",
+            text=f"{_named(slices)}: Kafka deleted them before they were read{least}. Pass them, and go on behind them",
             commands=tuple(
                 remedies.skip(pipeline, item, name_topic_id=gone, acknowledge_order=gone) for item, gone in lost[:FEW]
             ),
@@ -151,14 +152,20 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
 
 
 def _failed(recorded: LedgerState) -> Iterator[Attention]:
-    """Give the planned waves whose last attempt failed, those of one error together."""
+    """Give why no plan succeeds, and the planned waves whose last attempt failed, those of one error together."""
+    if found := recorded.trouble:
+        yield Attention(
+            need=Need.FAILED,
+            text=f"since {timestamp(found.at)} no plan succeeds, and nothing new is read: {found.detail}",
+            commands=(remedies.run(recorded.spec.name),),
+        )
     last = {item.wave: item for item in recorded.attempts}  # they come by fence
     tried = ((wave, last.get(wave.id)) for wave in recorded.waves if wave.state is WaveState.PLANNED)
     ended = (AttemptOutcome.FAILED, AttemptOutcome.REJECTED)
     failed = grouped((item.error, (wave, item)) for wave, item in tried if item and item.outcome in ended)
-    for error, found in failed.items():
-        wave, item = max(found, key=lambda one: one[1].started_at)
-        others = f", as {count(len(found) - 1, 'more wave')} did" if len(found) > 1 else ""
+    for error, several in failed.items():
+        wave, item = max(several, key=lambda one: one[1].started_at)
+        others = f", as {count(len(several) - 1, 'more wave')} did" if len(several) > 1 else ""
         yield Attention(
             need=Need.FAILED,
             text=f"the last attempt at wave {wave.id} failed at {timestamp(item.ended_at)}{others}, and the next run "
@@ -179,8 +186,8 @@ def _missing(facts: PipelineFacts) -> Iterator[Attention]:
     if names := sorted(set(facts.recorded.spec.topics).intersection(facts.seen.missing)):
         yield Attention(
             need=Need.MISSING,
-            text=f"Kafka has no topic {some(names, FEW)}: create it, or take it out of the pipeline's topics. Every "
-            "run fails until then",
+            text=f"Kafka has no topic {some(names, FEW)}: records that it got after the last plan are lost. Create it, "
+            "or take it out of the pipeline's topics. Every run fails until then",
         )
 
 

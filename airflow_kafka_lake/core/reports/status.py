@@ -191,7 +191,8 @@ def summary_of(
     plans = {wave.plan for wave in waves if wave.state in UNFINISHED}
     current = [wave for wave in waves if wave.plan in plans and wave.state is not WaveState.DISSOLVED]
     committed = [wave for wave in waves if wave.state is WaveState.COMMITTED]
-    last = max(committed, key=lambda wave: wave.committed_at.timestamp() if wave.committed_at else 0.0, default=None)
+    landed = [wave for wave in committed if wave.ranges]  # a rebuild that finds nothing has none
+    last = max(landed, key=lambda wave: wave.committed_at.timestamp() if wave.committed_at else 0.0, default=None)
     skipped = sum(item.skipped.span for item in streams)
     lag, lag_state = _lag(everything)
     aged = [(item.age.seconds, item) for item in everything if item.age]

@@ -38,7 +38,8 @@ class LedgerState:
     """The ledger's state of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
     ones; `attempts` are there where an unfinished wave has some. `requests` are those of all pipelines: a worker that
     has a wave of another one is busy, and not missing. `tables` are all that it has ever written to, `decoding` the
-    newest lines of its history about values and columns, newest first."""
+    newest lines of its history about values and columns, newest first, `trouble` the one that says why no plan
+    succeeds."""
 
     spec: PipelineSpec
     streams: Sequence[StreamRecord]
@@ -51,6 +52,7 @@ class LedgerState:
     pauses: Sequence[PauseRow] = ()
     requests: Sequence[RequestRecord] = ()
     decoding: Sequence[Event] = ()
+    trouble: Event | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ class RedecodeJob(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedecodeResult:
-    """The result of a job: rows that it decoded, and how many of them do not decode now either.
+    """The result of a job: rows that it decoded, how many of them do not decode, and how many of these did before.
 
     `filled` is how many of the rows have a value, and something in each decoded column, by its path, and `remark` a
     sentence about that. `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same
@@ -83,6 +83,7 @@ class RedecodeResult:
 
     rows: int
     failed: int
+    worse: int = 0
     filled: Mapping[str, int] = field(default_factory=dict)
     base: int | None = None
     staged: int | None = None
@@ -93,6 +94,7 @@ class RedecodeResult:
 
     def __str__(self) -> str:
         left = f"{self.failed:,} of them did not decode" if self.failed else "all of them decode"
+        left += f", of which {self.worse:,} did before: their columns are empty now" if self.worse else ""
         told = "; ".join(filter(None, (f"{count(self.rows, 'row')} decoded again", left, self.remark)))
         return told if self.rows else "no such rows"
 
@@ -175,12 +177,15 @@ def _compared(
     """Refuse a branch whose rows are not those of the base; return its result, with the number of rows that have
     something in each of some columns."""
     # Which rows did not decode before is known only at the base: the branch has them by their names.
-    before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
+    rows_before = _rows(spark, job, table, base)
+    decoded = f"{ERROR_COLUMN} IS NULL" if ERROR_COLUMN in rows_before.columns else "false"
+    before = rows_before.selectExpr(*ROW, f"{_digest()} AS was", f"{decoded} AS decoded")
     branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
     is_there = [f"{'.'.join(map(quoted, path))} IS NOT NULL AS c{n}" for n, path in enumerate(columns)]
     after = branch.selectExpr(*ROW, f"{_digest()} AS is", f"{ERROR_COLUMN} IS NOT NULL AS failed", *is_there)
-    numbers = ["count(*)", "count_if(was = is)", "count_if(failed)", *(f"count_if(c{n})" for n in range(len(columns)))]
-    kept, same, failed, *filled = before.join(after, on=list(ROW), how="left").selectExpr(*numbers).collect()[0]
+    numbers = ["count(*)", "count_if(was = is)", "count_if(failed)", "count_if(failed AND decoded)"]
+    numbers += [f"count_if(c{n})" for n in range(len(columns))]
+    kept, same, failed, worse, *filled = before.join(after, on=list(ROW), how="left").selectExpr(*numbers).collect()[0]
     rows = before.count()
     whole = spark.sql(f"SELECT count(*) FROM {table} VERSION AS OF {base}").collect()[0][0]
     if not rows == kept == same or whole != branch.count():
@@ -188,7 +193,8 @@ def _compared(
             f"[decode] the rows on branch {job.branch} of {job.table} are not those that were there: of {rows}, {same} "
             "are the same. Main was not moved."
         )
-    return RedecodeResult(rows=rows, failed=failed, filled=dict(zip(map(".".join, columns), filled, strict=True)))
+    found = dict(zip(map(".".join, columns), filled, strict=True))
+    return RedecodeResult(rows=rows, failed=failed, worse=worse, filled=found)
 
 
 def _digest() -> str:

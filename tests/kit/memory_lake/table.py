@@ -353,7 +353,8 @@ class MemoryTable:
         with self._committing:
             base, staged = store.refs[MAIN], store.decode(job.staged_as, [mine.get(row, row) for row in store.rows()])
         failed = sum(row.undecoded is not None for row in mine.values())
-        return {"rows": len(mine), "failed": failed, "base": base, "staged": staged.id}
+        worse = sum(row.undecoded is None and now.undecoded is not None for row, now in mine.items())
+        return {"rows": len(mine), "failed": failed, "worse": worse, "base": base, "staged": staged.id}
 
     # What happens to tables in the world.
 

@@ -83,7 +83,7 @@ def test_another_ledger_of_the_same_pipeline_is_refused(world: World, wave: str)
     """A second ledger knows nothing of what the first has landed; `rebuild` is the way in."""
     world.ingest(wave)
     world.ledger = MemoryLedger(world.clock, ledger_id="2" * 32)
-    with pytest.raises(LedgerBehindError, match=f"another ledger .{LEDGER_ID}.*rebuild FILE"):
+    with pytest.raises(LedgerBehindError, match=f"another ledger .{LEDGER_ID}.*rebuild orders"):
         world.plan()
     assert world.ledger.streams("orders") == ()
 

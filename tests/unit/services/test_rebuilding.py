@@ -93,7 +93,7 @@ def test_lost_ledger_is_rebuilt_from_the_lake(lived: World) -> None:
     """The same coverage, watermarks, accounting and skips; the new ledger owns the table; the run goes on."""
     before, numbers = summary(lived), accounting(lived)
     lose(lived)
-    with pytest.raises(LedgerBehindError, match="rebuild FILE"):
+    with pytest.raises(LedgerBehindError, match=r"rebuild orders\.toml"):
         lived.run()
     done = restored(lived)
     assert (done.waves, done.skips, done.reopened) == (3, 1, ())

@@ -267,7 +267,7 @@ def test_reopen_of_a_ledger_that_was_lost_meanwhile_tells_the_lake_nothing(lande
         lose(landed)
         rebuilt(landed)
 
-    with pytest.raises(LedgerBehindError, match="kafka-lake rebuild FILE"):
+    with pytest.raises(LedgerBehindError, match=r"kafka-lake rebuild orders\.toml"):
         landed.reopen(3, 9, worker=landed.worker(Before("table.fence", replaced)))
     assert "reopen" not in {row.kind for row in landed.table.all_receipts()}
     assert (pieces(landed), audited(landed)) == ([("0-14", "COMMITTED", 0)], [])

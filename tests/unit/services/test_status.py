@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.cli.status import status_lines
-from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.errors import (
+    IdentityError,
+    JobFailedError,
+    KafkaLakeError,
+    UnavailableError,
+)
 from airflow_kafka_lake.core.kafka import snapshots
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.decisions import Pause
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.requests import AskForWave
+from airflow_kafka_lake.core.ledger.waves import OVER, TROUBLE
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.progress import Progress, Step
@@ -259,6 +265,37 @@ def test_wave_whose_last_attempt_failed_is_told_with_the_reason_until_it_lands(l
     assert "Spark ran out of memory" in need["text"]
     assert landed.run().exit_code == 0
     assert status(landed)["needs_person"] == []
+
+
+def test_runs_that_end_before_a_wave_are_told_until_a_plan_succeeds(landed: World) -> None:
+    """Once for each reason, and also where the plan that succeeds finds nothing to do; the failure of a period that a
+    person asks for is that person's to see."""
+
+    def failing(error: KafkaLakeError, bounds: Bounds = FOLLOW) -> None:
+        def fails() -> None:
+            raise error
+
+        with pytest.raises(type(error)):
+            landed.run(bounds, landed.worker(Before("source.snapshot", fails)))
+
+    def lines() -> list[str]:
+        return [line.subject for line in landed.ledger.events("orders", kind=TROUBLE)]
+
+    failing(UnavailableError("no broker answers"), Bounds(start=0, end=1))
+    assert lines() == []
+    began = timestamp(landed.clock.now())
+    for _ in range(2):
+        failing(UnavailableError("no broker answers"))
+        landed.clock.advance(timedelta(hours=1))
+    (need,) = status(landed)["needs_person"]
+    assert (need["need"], need["commands"][0]["line"]) == ("failed", "kafka-lake run orders")
+    assert need["text"] == f"since {began} no plan succeeds, and nothing new is read: no broker answers"
+    failing(IdentityError("table raw.orders is gone"))
+    assert "table raw.orders is gone" in status(landed)["needs_person"][0]["text"]
+    assert landed.run().exit_code == 0
+    assert status(landed)["needs_person"] == []
+    assert landed.run().exit_code == 0
+    assert lines() == ["UnavailableError", "IdentityError", OVER]
 
 
 def test_interruption_is_told_with_the_last_sign_of_life(landed: World) -> None:

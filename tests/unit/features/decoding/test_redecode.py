@@ -91,7 +91,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark alone can do is done elsewhere: the rows of the job are three, and decode."""
-    monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1, 3, 2)))
+    monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1, 0, 3, 2)))
     monkeypatch.setattr(
         decoding, "decode", lambda _, rows, *__: SimpleNamespace(refused=REFUSED, fitted=lambda _: rows)
     )
@@ -112,7 +112,7 @@ def test_branch_with_the_same_rows_is_returned() -> None:
 @pytest.mark.parametrize(("same", "kept", "branch"), [(2, 3, 3), (3, 2, 3), (3, 3, 4)])
 def test_branch_with_other_rows_is_dropped(monkeypatch: pytest.MonkeyPatch, same: int, kept: int, branch: int) -> None:
     """One that is changed, gone, or there twice: nothing is returned that could be published."""
-    monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (kept, same, 0)))
+    monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (kept, same, 0, 0)))
     session = Session(branch=branch)
     with pytest.raises(RefusedError, match=r"Main was not moved"):
         redecoded(session)
@@ -121,7 +121,7 @@ def test_branch_with_other_rows_is_dropped(monkeypatch: pytest.MonkeyPatch, same
 
 def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing to publish, and no branch stays."""
-    monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0, 0, 0)))
+    monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0, 0, 0, 0)))
     session = Session()
     assert redecoded(session) == RedecodeResult(rows=0, failed=0, filled={"value": 0, "a": 0})
     assert not session.leaves_a_branch
