@@ -60,24 +60,19 @@ class Landed:
     """
 
     pipeline: str
-    ledger: str | None
     after: int
     sequence: int
     rows: int
     slices: tuple[LandedSlice, ...]
+    ledger: str | None = None
 
     @classmethod
     def from_extra(cls, extra: Mapping[str, Any]) -> Landed:
         """Read the extra of one event; one of an earlier version counts as one move."""
-        sequence = extra["sequence"]
-        return cls(
-            pipeline=extra["pipeline"],
-            ledger=extra.get("ledger"),
-            after=extra.get("after", sequence - 1),
-            sequence=sequence,
-            rows=extra["rows"],
-            slices=tuple(LandedSlice(*(item[key] for key in _KEYS)) for item in extra["streams"]),
-        )
+        names = {"pipeline", "ledger", "after", "sequence", "rows"} & extra.keys()
+        named: dict[str, Any] = {"after": extra["sequence"] - 1, **{name: extra[name] for name in names}}
+        slices = tuple(LandedSlice(*(item[key] for key in _KEYS)) for item in extra["streams"])
+        return cls(**named, slices=slices)
 
 
 _KEYS = ("topic", "partition", "from", "to")

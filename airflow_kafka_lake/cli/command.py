@@ -21,7 +21,7 @@ from airflow_kafka_lake.actions.waves import CancelAction
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
+from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import kept_text
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -236,7 +236,16 @@ def spec_of(subject: str, ledger_conn_id: str) -> PipelineSpec:
             "name that the ledger knows"
         )
     with open_ledger(ledger_conn_id) as ledger:
-        return known_spec(ledger, subject)
+        try:
+            return known_spec(ledger, subject)
+        except UnknownSubjectError:
+            # Its file may be here, as before a first run, or after a ledger is lost.
+            if (
+                not (file := Path(f"{subject}.toml")).is_file()
+                or (found := Pipeline.from_toml(file).spec).name != subject
+            ):
+                raise
+            return found
 
 
 @contextmanager

@@ -132,6 +132,26 @@ def test_sqlite_ledger_keeps_what_it_was_given(new_url: NewUrl, opened: Open) ->
     assert second.waves(SPEC.name) == first.waves(SPEC.name)
 
 
+def test_ledger_that_another_file_replaces_is_opened_anew(new_url: NewUrl, opened: Open) -> None:
+    """As from a backup, or when it was lost: nothing is read from the old one, and nothing is written to it."""
+    url = new_url("sqlite")
+    first = opened(url)
+    planned(first, [(0, 0, 10)])
+    before = first.ledger_id()
+    file = Path(str(first.engine.url.database))
+    for name in (file, *file.parent.glob(f"{file.name}-*")):
+        name.rename(f"{name}.old")
+    with pytest.raises(UnavailableError, match="is gone: it was moved or deleted"):
+        first.waves(SPEC.name)
+    assert not file.exists()
+    second = opened(url)
+    assert second.waves(SPEC.name) == ()
+    assert first.ledger_id() == second.ledger_id() != before
+    assert first.waves(SPEC.name) == ()
+    first.commit(SavePipeline(spec=SPEC))
+    assert second.pipelines() == (SPEC.name,)
+
+
 def test_first_use_by_many_at_once_creates_one_ledger(new_url: NewUrl, opened: Open) -> None:
     """The second one finds it made."""
     url = new_url("sqlite")

@@ -43,6 +43,7 @@ _IDLE_TIMEOUT = (
     "WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
 )
 """The server ends the transaction of a client that hangs or is cut off, and releases its locks."""
+_FILE = "kafka_lake_file"
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
@@ -58,6 +59,7 @@ class Database:
     def __init__(self, url: str | URL, *, lock_timeout: float) -> None:
         self.url = _checked_url(url)
         self._lock_timeout = lock_timeout
+        self._opened: tuple[int, int] | None = None
         self.engine = self._create()
         """Tests count its statements."""
         if self.is_sqlite:
@@ -154,11 +156,11 @@ class Database:
         return engine
 
     def _note_file(self, _: object, record: Any) -> None:
-        record.info["file"] = _identity(_file(self.url))
+        record.info[_FILE] = self._opened = _identity(_file(self.url))
 
     def _refuse_old_file(self, _: object, record: Any, __: object) -> None:
         """Open anew where another file has come into the place of the one that a connection has open."""
-        if record.info["file"] != _identity(_file(self.url)):
+        if record.info[_FILE] != _identity(_file(self.url)):
             raise DisconnectionError
 
     def _prepare_postgresql(self, connection: Any, _record: object) -> None:
@@ -171,6 +173,8 @@ class Database:
         file = _file(self.url)
         if file is None or file.exists():
             return
+        if self._opened:
+            raise UnavailableError(f"The ledger {file} is gone: it was moved or deleted. Bring it back, then repeat.")
         if not file.parent.is_dir():
             raise ConnectionSettingsError(
                 f"The ledger {file} cannot be created: there is no folder {file.parent}. Create it, or correct the "

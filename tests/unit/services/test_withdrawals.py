@@ -9,9 +9,11 @@ import pytest
 
 from airflow_kafka_lake.actions.offsets import OffsetsOutcome, WithdrawAction
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -46,6 +48,19 @@ def test_dry_run_of_a_withdrawal_changes_nothing(world: World) -> None:
     before = world.ledger.snapshot()
     assert WithdrawAction(selection=ALL, reason="too much").preview(world.worker(), SPEC).offsets == 5
     assert world.ledger.snapshot() == before
+
+
+def test_hold_that_ends_in_part_is_told_by_that_part(world: World) -> None:
+    """The rest of the range is held all the same."""
+    world.produce(6)
+    decisions.cancel(world.worker(), world.planned_wave(), "not now")
+    done = withdraw(world, selection=Selection(start=4, end=6))
+    assert [line for line in done.lines if "was on hold" in line] == [
+        "was on hold, and is not any more: orders/0 4-6: not now"
+    ]
+    assert [item.range for item in world.ledger.ranges(pipeline=SPEC.name, states=[RangeState.CANCELLED])] == [
+        OffsetRange(0, 4)
+    ]
 
 
 def test_withdrawal_that_was_on_record_is_told_with_the_same_keys(world: World) -> None:
