@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ def run_beside(program: str, request: str, *java: str) -> None:
     sys.argv = [program, request]
     try:
         runpy.run_path(program, run_name="__main__")
+    except Exception:  # noqa: BLE001  # an error of Java's asks Java for its text, which ends below
+        traceback.print_exc()
+        sys.exit(1)
     finally:
         started.communicate()
         if started.returncode < 0:

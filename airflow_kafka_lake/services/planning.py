@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     IdentityError,
     KafkaLakeError,
+    LedgerBehindError,
     OwnershipError,
     PausedError,
     PendingCommitError,
@@ -255,7 +256,7 @@ def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, dry_run: bool = Fa
     fails before it has a wave leaves no other trace."""
     try:
         made = _plan(ports, spec, bounds, dry_run=dry_run, **asked)
-    except (PausedError, ConcurrentError, UsageError):
+    except (PausedError, ConcurrentError, UsageError, LedgerBehindError):
         raise
     except KafkaLakeError as error:
         if not dry_run and bounds == Bounds():

@@ -17,6 +17,7 @@ import pytest
 from airflow_kafka_lake.adapters.spark_submit import runner as spark
 from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core import errors
+from airflow_kafka_lake.core.ledger.waves import TROUBLE
 from tests import warm
 from tests.sandbox import Ended, Sandbox
 
@@ -31,6 +32,9 @@ def rows_of(file: Path, leave_out: set[str]) -> dict[str, list[str]]:
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
         names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         found = {name: sorted(map(repr, database.execute(f'SELECT * FROM "{name}"'))) for name in names}
+    # Why no plan succeeds is for the status to say.
+    told = [row for row in found.pop("kafka_lake_event", []) if repr(TROUBLE) not in row]
+    found |= {"kafka_lake_event": told}
     return {name: rows for name, rows in found.items() if rows and name not in leave_out}
 
 

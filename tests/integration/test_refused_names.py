@@ -94,6 +94,9 @@ def test_no_command_takes_a_nasty_topic_id(name: str, refusals: Refusals) -> Non
 @EVERYWHERE
 def test_no_command_takes_a_nasty_id(words: tuple[str, ...], name: str, refusals: Refusals) -> None:
     """What could be an id is looked up as a value and not found; what could not is refused unread."""
+    if name == NASTY["climbs"] and words[0] in {"cancel", "release"}:  # they take a pipeline's file too
+        refusals.refused(*words, "--", name, kind="PipelineFileError", says=("does not exist",))
+        return
     could_be = name in {NASTY["quotes"], NASTY["climbs"]}
     refusals.refused(*words, "--", name, kind="UnknownSubjectError" if could_be else "UsageError", says=("kafka-lake",))
 
