@@ -585,10 +585,16 @@ def test_library_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.Mon
     assert (worked, words.endswith("pip install --upgrade 'airflow-kafka-lake[postgres]'")) == (False, True)
 
 
-def test_connection_of_a_form_is_not_called_by_the_name_that_airflow_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("conn_type", "extra"), [("kafka_lake_kafka", '{"bootstrap.servers": "no port:x"}'), ("lake", "{}")]
+)
+def test_connection_of_a_form_is_not_called_by_the_name_that_airflow_gives_it(
+    conn_type: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is a random one."""
-    worked, words = page_says(monkeypatch, conn_type="kafka_lake_kafka", extra='{"bootstrap.servers": "no port:x"}')
-    assert (worked, "this connection" in words, "connection '" in words) == (False, True, False), words
+    worked, words = page_says(monkeypatch, conn_type=conn_type, extra=extra)
+    told = words.lower()
+    assert (worked, "this connection" in told, "connection '" in told) == (False, True, False), words
 
 
 def test_command_finds_what_only_the_metadata_database_has(monkeypatch: pytest.MonkeyPatch) -> None:

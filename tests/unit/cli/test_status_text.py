@@ -19,11 +19,12 @@ from airflow_kafka_lake.cli.output import (
     offsets,
     table,
 )
-from airflow_kafka_lake.cli.status import change_line, overview_lines, status_lines
+from airflow_kafka_lake.cli.status import change_line, overview_lines, show_wave, status_lines
 from airflow_kafka_lake.core.amounts import moment
 from airflow_kafka_lake.core.kafka.snapshots import Age
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.attention import Need
@@ -172,6 +173,21 @@ def test_offsets_that_are_read_again_are_told_beside_what_has_landed() -> None:
     assert "read again 3 offsets, not counted as landed: their earlier rows are visible until then" in found
     world.run()
     assert "read again" not in shown(reporting.status(world.worker(), world.spec), 200)
+
+
+def test_wave_that_landed_without_some_of_its_ranges_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the list, and at the head of its own table."""
+    world = World()
+    world.produce(5)
+    world.plan()
+    world.retain_from(3)
+    world.run()
+    (wave,) = world.ledger.waves("orders", [WaveState.COMMITTED])
+    assert re.search(
+        rf"^ +{wave.id} +landed, 1 held", shown(reporting.status(world.worker(), world.spec), 200), re.MULTILINE
+    )
+    show_wave(Output(as_json=False), reporting.wave(world.ledger, wave.id))
+    assert f"wave {wave.id} landed but for 1 range on hold, in raw.orders" in capsys.readouterr().out
 
 
 def test_audit_says_how_much_it_is_not_about(capsys: pytest.CaptureFixture[str]) -> None:
