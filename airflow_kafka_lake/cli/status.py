@@ -512,25 +512,26 @@ ROWS, ROWS_BESIDE = 16, 24
 def status(arguments: argparse.Namespace, output: Output) -> Result:
     """Read how far a pipeline is, or all of them; with `--watch` again and again, until Ctrl-C."""
     if arguments.pipeline is None:
-        _refuse_filters(arguments)
+        if named := [name for name in ("topic", "partition", *_FILTERS, "all") if getattr(arguments, name)]:
+            way = f"{remedies.status('PIPELINE')} --{named[0]}"
+            raise UsageError(f"--{named[0]} is about one pipeline: name it, as in {way}")
         with open_sources(arguments.ledger, kafka_seconds=KAFKA_SECONDS) as sources:
             return _once_or_watched(arguments, output, lambda: reporting.overview(*sources))
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, kafka_seconds=KAFKA_SECONDS) as ports:
         known_spec(ports.ledger, spec.name)
 
+        wanted = [fits for name, fits in _FILTERS.items() if getattr(arguments, name)]
+
         def read() -> PipelineReport:
             return reporting.status(
-                ports, spec, topic=arguments.topic, partitions=arguments.partition, show=_shows(arguments)
+                *(ports, spec),
+                topic=arguments.topic,
+                partitions=arguments.partition,
+                show=lambda item: not wanted or any(fits(item) for fits in wanted),
             )
 
         return _once_or_watched(arguments, output, read)
-
-
-def _refuse_filters(arguments: argparse.Namespace) -> None:
-    named = [f"--{name}" for name in ("topic", "partition", *_FILTERS, "all") if getattr(arguments, name)]
-    if named:
-        raise UsageError(f"{named[0]} is about one pipeline: name it, as in {remedies.status('PIPELINE')} {named[0]}")
 
 
 _FILTERS: dict[str, Callable[[StreamStatus], bool]] = {
@@ -539,11 +540,6 @@ _FILTERS: dict[str, Callable[[StreamStatus], bool]] = {
     "running": lambda item: bool(item.running),
 }
 """The streams that each filter lists."""
-
-
-def _shows(arguments: argparse.Namespace) -> Callable[[StreamStatus], bool]:
-    wanted = [fits for name, fits in _FILTERS.items() if getattr(arguments, name)]
-    return lambda item: not wanted or any(fits(item) for fits in wanted)
 
 
 def _once_or_watched(arguments: argparse.Namespace, output: Output, read: Callable[[], Report]) -> Result:

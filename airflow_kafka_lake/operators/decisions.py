@@ -138,7 +138,10 @@ class ReviewPlanOperator(PeriodTask, HITLOperator, SkipMixin):
         summary = PlanSummary.of(planned.plan, choice, recorded=planned.recorded, dry_run=True)
         context["ti"].xcom_push(key=PLAN_KEY, value=summary.to_json())
         self.subject = f"{'Dry run' if dry_run else 'Start this'}: {plan_headline(planned.plan)}"
-        next_ = _after_dry_run(go_on_address(context)) if dry_run else _AFTER_ANSWER
+        next_ = _AFTER_ANSWER
+        if dry_run:
+            earnest = f"[run it in earnest]({address}), or " if (address := go_on_address(context)) else ""
+            next_ = f"Nothing was recorded. To read it, {earnest}trigger the Dag again without *dry run*."
         self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{next_}"
         self._offer(dry_run=dry_run)
         return super().execute(context)  # raises: the task waits for the answer
@@ -166,11 +169,6 @@ _AFTER_ANSWER = (
     "**Approve** reads it now; records that arrive until then come with it where the period has no end. "
     "**Reject** starts nothing, and records nothing."
 )
-
-
-def _after_dry_run(address: str | None) -> str:
-    again = "trigger the Dag again without *dry run*"
-    return f"Nothing was recorded. To read it, {f'[run it in earnest]({address}), or ' if address else ''}{again}."
 
 
 def answered(answer: Mapping[str, Any]) -> tuple[list[str], str | None]:

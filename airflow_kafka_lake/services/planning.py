@@ -238,33 +238,26 @@ def plan_after_others(
 ) -> PlanResult:
     """Plan; after another planner again, for the offsets that it has not seen or was not asked for.
 
-    Each time one of the others has recorded its plan, so that they become fewer. Raises as `plan` does, ConcurrentError
-    when others were first each time.
+    Each time one of the others has recorded its plan, so that they become fewer. Why no plan without bounds succeeds
+    stays in the history until one does: a run that ends before it has a wave leaves no other trace. Raises as `plan`
+    does, ConcurrentError when others were first each time.
     """
     for left in reversed(range(PLAN_TRIES)):
         try:
-            return plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, timeout=timeout, reason=reason)
+            made = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, timeout=timeout, reason=reason)
         except ConcurrentError as error:
             if not left:
                 raise
             ports.progress(f"planning again after another planner: {error.fault}")
+        except KafkaLakeError as error:
+            if not dry_run and bounds == Bounds() and not isinstance(error, (PausedError, LedgerBehindError)):
+                _tell_trouble(ports, spec.name, type(error).__name__, error.message)
+            raise
+        else:
+            if not dry_run:
+                _tell_trouble(ports, spec.name, OVER, "a plan succeeds again")
+            return made
     raise AssertionError("unreachable: the last try returns or raises")
-
-
-def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, dry_run: bool = False, **asked: Any) -> PlanResult:
-    """Plan as `_plan` does. Why one without bounds does not succeed stays in the history until one does: a run that
-    fails before it has a wave leaves no other trace."""
-    try:
-        made = _plan(ports, spec, bounds, dry_run=dry_run, **asked)
-    except (PausedError, ConcurrentError, UsageError, LedgerBehindError):
-        raise
-    except KafkaLakeError as error:
-        if not dry_run and bounds == Bounds():
-            _tell_trouble(ports, spec.name, type(error).__name__, error.message)
-        raise
-    if not dry_run:
-        _tell_trouble(ports, spec.name, OVER, "a plan succeeds again")
-    return made
 
 
 def _tell_trouble(ports: Ports, pipeline: str, subject: str, detail: str) -> None:
@@ -276,13 +269,13 @@ def _tell_trouble(ports: Ports, pipeline: str, subject: str, detail: str) -> Non
             ports.ledger.commit(line)
 
 
-def _plan(
+def plan(
     ports: Ports,
     spec: PipelineSpec,
     bounds: Bounds,
     *,
     plan_id: str,
-    dry_run: bool,
+    dry_run: bool = False,
     timeout: timedelta = timedelta(0),
     reason: str | None = None,
 ) -> PlanResult:
