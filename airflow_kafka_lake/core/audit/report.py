@@ -88,16 +88,15 @@ def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: StreamBounds | 
 
     Unresolved offsets below the log start are lost; without `bounds` there are no unplanned parts.
     """
-    known = [_of_range(item) for item in sorted(ranges, key=lambda item: item.range)]
+    known = [
+        TimelineSlice(range=item.range, status=STATUSES[item.state], message=item.reason or "")
+        for item in sorted(ranges, key=lambda item: item.range)
+    ]
     if bounds is None:
         return _joined(known)
     unplanned = RangeSet.between(origin, bounds.readable_end) - RangeSet(item.range for item in ranges)
     parts = [*known, *(TimelineSlice(range=item, status=OffsetStatus.UNREAD) for item in unplanned)]
     return _joined(part for item in sorted(parts, key=lambda p: p.range) for part in _lost(item, bounds.log_start))
-
-
-def _of_range(item: RangeRecord) -> TimelineSlice:
-    return TimelineSlice(range=item.range, status=STATUSES[item.state], message=item.reason or "")
 
 
 def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
