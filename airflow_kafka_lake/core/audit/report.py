@@ -435,10 +435,9 @@ def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> st
         return "nothing is committed yet"
     found = coverage.ranges
     if len(found) <= FEW:
-        where = " and ".join(map(_interval, found))
+        where = " and ".join(f"[{item.start}, {item.end})" for item in found)
     else:
-        whole = OffsetRange(found[0].start, found[-1].end)
-        where = f"{coverage.span:,} offsets in {len(found):,} ranges of {_interval(whole)}"
+        where = f"{coverage.span:,} offsets in {len(found):,} ranges of [{found[0].start}, {found[-1].end})"
     return f"of {where}: {_explained(accounting, deleted)}"
 
 
@@ -448,7 +447,3 @@ def _explained(sums: Accounting, deleted: int) -> str:
         f"{sums.visible:,} visible, {count(sums.control, 'marker')}, {sums.aborted:,} aborted, "
         f"{sums.compacted:,} compacted, {sums.skipped:,} skipped, {gone}{sums.unexplained:,} unexplained"
     )
-
-
-def _interval(item: OffsetRange) -> str:
-    return f"[{item.start}, {item.end})"
