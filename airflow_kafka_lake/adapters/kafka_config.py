@@ -228,11 +228,8 @@ class KafkaSettings:
             found[_MECHANISM] = self._sasl
         if token := self.token:
             token()
-
-            def logged_in(_: str) -> tuple[str, float, str, Mapping[str, str]]:
-                return *token(), self.options.get("sasl.oauthbearer.client.id", ""), self.extensions
-
-            found["oauth_cb"] = logged_in
+            principal = self.options.get("sasl.oauthbearer.client.id", "")
+            found["oauth_cb"] = lambda _: (*token(), principal, self.extensions)
         return {**found, **{key: self._opened[key] for key in self._opened.keys() - _TOKEN}, **own}
 
     def java(self) -> dict[str, str]:

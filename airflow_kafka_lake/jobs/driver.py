@@ -161,14 +161,9 @@ class Counts:
             self._count_rows(found)
         with suppress(Exception):  # Spark Connect has no context: no job fails for want of a link to it
             self.application = self.application or _application(self.spark.sparkContext)
-        return self._counters(rows).to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
-
-    def _counters(self, rows: int) -> Counters:
-        return Counters(
-            rows=rows + sum(query.rows for query in self.queries.values()),
-            executors=self._executors(),
-            **self.application,
-        )
+        rows += sum(query.rows for query in self.queries.values())
+        counters = Counters(rows=rows, executors=self._executors(), **self.application)
+        return counters.to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
 
     def _executors(self) -> int:
         with suppress(Exception):  # the number may be missing; the sign of life may not be lost over it

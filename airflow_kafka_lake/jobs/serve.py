@@ -165,11 +165,7 @@ def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
     return DriverAge(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
 
 
-def _end_group() -> None:
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
-def main(argv: list[str], end: Callable[[], None] = _end_group) -> None:
+def main(argv: list[str], end: Callable[[], None] = lambda: os.killpg(os.getpgrp(), signal.SIGKILL)) -> None:
     """Take jobs until the worker ends; the file named by the only argument says how long to wait for one."""
     home = Path(argv[0]).parent
     waits = taken(argv)

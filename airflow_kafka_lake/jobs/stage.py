@@ -419,16 +419,12 @@ def _gathered(
 ) -> DataFrame:
     if pace:
         kafka = {"max.partition.fetch.bytes": str(fetch_bytes(pace.rate)), **kafka}
-    found = _union(spark.read.format("kafka").options(**options).load() for options in _scan_options(job, read, kafka))
-    found = found.where(condition(pace.rate)) if pace else found
-    return found.coalesce(read.tasks) if read.tasks else found
-
-
-def _scan_options(job: StageJob, read: Read, kafka: Mapping[str, str]) -> Iterator[dict[str, str]]:
     own = {"maxRecordsPerPartition": str(read.split)} if read.split else {}
     own |= {"kafka.max.poll.records": str(read.per_poll)} if read.per_poll else {}
-    for scan in replace(job, slices=read.slices).scans():
-        yield source_options(job, scan, kafka) | own
+    scans = (source_options(job, scan, kafka) | own for scan in replace(job, slices=read.slices).scans())
+    found = _union(spark.read.format("kafka").options(**options).load() for options in scans)
+    found = found.where(condition(pace.rate)) if pace else found
+    return found.coalesce(read.tasks) if read.tasks else found
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -47,7 +47,7 @@ def timeline_of(
     # The most urgent last: a narrow part is widened, and must not vanish under its neighbour.
     boxes = [box for _, box in sorted(drawn, key=lambda item: item[0])]
     label = f"partition {partition}, offsets {start} to {end}: {summary(parts)}"
-    return _drawing(label, (*boxes, *_marks(start, end, watermark, seals)))
+    return _DRAWING.format(visible(label), Markup().join((*boxes, *_marks(start, end, watermark, seals))))
 
 
 def shares_bar(shares: Iterable[tuple[str, int]], label: str) -> Markup:
@@ -60,11 +60,7 @@ def shares_bar(shares: Iterable[tuple[str, int]], label: str) -> Markup:
         for (kind, number), left in zip(counted, sides, strict=False)
     ]
     words = ", ".join(f"{number:,} {word_of(kind)}" for kind, number in counted) or "nothing"
-    return _drawing(f"{label}: {words}", boxes)
-
-
-def _drawing(label: str, boxes: Iterable[Markup]) -> Markup:
-    return _DRAWING.format(visible(label), Markup().join(boxes))
+    return _DRAWING.format(visible(f"{label}: {words}"), Markup().join(boxes))
 
 
 def summary(parts: Sequence[TimelineSlice]) -> str:

@@ -264,20 +264,12 @@ def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator
     if spec.target_range_bytes > spec.max_wave_bytes:
         found = f"{count(spec.target_range_bytes, 'byte')}, above max_wave_bytes ({spec.max_wave_bytes:,})"
         yield _Mistake(section="sizes", key="target_range_bytes", found=found, legal="at most max_wave_bytes")
-    yield from _illegal_tables(spec)
-    yield from _illegal_policies(spec)
-
-
-def _illegal_tables(spec: PipelineSpec) -> Iterator[_Mistake]:
     legal = f"a table of its own name, at most 128 characters, not ending in {RECEIPTS_SUFFIX}"
     for topic in spec.topics if "{topic}" in spec.table else ():
         table = spec.table_for(topic)
         if not all(map(TABLE_PART.fullmatch, table.split("."))) or table.lower().endswith(RECEIPTS_SUFFIX):
             found = f"topic {topic!r} would land in {shown(table)}"
             yield _Mistake(section="lake", key="table", found=found, legal=legal)
-
-
-def _illegal_policies(spec: PipelineSpec) -> Iterator[_Mistake]:
     if spec.sync_group is not None and spec.sync_group in (spec.start.group, spec.end.group):
         legal = "a group that no policy asks: it would follow itself"
         yield _Mistake(section="source", key="sync_group", found=shown(spec.sync_group), legal=legal)

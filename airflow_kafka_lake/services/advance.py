@@ -140,7 +140,7 @@ class Advances:
             moves = self.ports.ledger.advance(self.spec.name)
             self.moves += moves
             if moves:
-                self._sync()
+                self.group = sync_group(self.ports, self.spec, self.group)
         except Exception as error:  # noqa: BLE001  # the wave is committed, whatever happens afterwards
             self.ports.progress(f"watermarks move later in this run: {expected(error, 'advancing after a wave')}")
 
@@ -148,9 +148,6 @@ class Advances:
         """Advance, send the outbox, and commit the watermarks to the group."""
         if self.ports.ledger.pipeline(self.spec.name) is not None:
             self.moves += advance(self.ports, self.spec.name)
-        self._sync()
-
-    def _sync(self) -> None:
         self.group = sync_group(self.ports, self.spec, self.group)
 
 

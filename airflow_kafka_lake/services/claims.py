@@ -69,7 +69,12 @@ def claim_wave(
             actor=ports.actor,
         )
     )
-    _refuse_fast_clock(ports, claim, clock)
+    ahead = clock.now - claim.claimed_at
+    if ahead > TOLERANCE:
+        why = "Commits made by it would keep every other writer from the table until that time has come"
+        error = clock.wrong(ahead, f"{why}, so nothing was begun")
+        end_attempt(ports, claim, error)
+        raise error
     for earlier in claim.attempts:
         if earlier.outcome is AttemptOutcome.ABANDONED:
             _end_orphan(ports, claim.pipeline, earlier)
@@ -79,16 +84,6 @@ def claim_wave(
 def host_clock(ports: Ports) -> HostClock:
     """Return the time on this machine's clock."""
     return HostClock(host=ports.processes.this().host, now=ports.clock.now())
-
-
-def _refuse_fast_clock(ports: Ports, claim: Claim, clock: HostClock) -> None:
-    ahead = clock.now - claim.claimed_at
-    if ahead <= TOLERANCE:
-        return
-    why = "Commits made by it would keep every other writer from the table until that time has come"
-    error = clock.wrong(ahead, f"{why}, so nothing was begun")
-    end_attempt(ports, claim, error)
-    raise error
 
 
 def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:

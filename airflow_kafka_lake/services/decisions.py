@@ -136,7 +136,7 @@ def preview_skip(
     streams, touched = ports.ledger.at_once(
         lambda read: (
             read.streams(pipeline, topic=topic, partitions=[partition]),
-            _touched(read, pipeline, asked.slice),
+            read.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=asked.slice),
         )
     )
     covered = next((item.covered for item in streams if item.key == stream.key), stream.covered)
@@ -150,10 +150,6 @@ def preview_skip(
         busy=tuple(i.id for i in claimed if i.lease_live and not (i.holder and ports.processes.dead(i.holder))),
         goes_on=RangeSet(item.range for item in cut.pieces if item.wave in cut.waves),
     )
-
-
-def _touched(ledger: LedgerReader, pipeline: str, gone: Slice) -> Sequence[RangeRecord]:
-    return ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone)
 
 
 def log_starts(ports: Ports, streams: Iterable[Stream]) -> Mapping[Stream, int]:
@@ -191,7 +187,8 @@ def skip(
     gone = Slice(stream.key, interval)
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
-        for wave in sorted({item.wave for item in _touched(ports.ledger, pipeline, gone)}):
+        touched = ports.ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone)
+        for wave in sorted({item.wave for item in touched}):
             # A wave that nobody has claimed, or that is over, has no publisher who could show the slice.
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reaso
 from airflow_kafka_lake.core.ledger.deletions import KIND
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.history import Event
-from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     RECEIPT,
     REOPEN_HOLDER,
@@ -131,7 +131,10 @@ def prepare(
     token = _begun(ports, interval, ranges, accept_fewer=accept_fewer)
     if token and not (restore_deleted and _are_deleted_since(ports, table, ranges)):
         return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
-    _refuse_leased(waves, ranges)
+    planned = {item.wave for item in ranges if item.state is RangeState.PLANNED}
+    for wave in waves:
+        if wave.lease_live and wave.id in planned:
+            raise guards.busy(wave.id, wave.fence, str(wave.holder))
     refuse_uncommitted(stream, spec.name, interval, ranges, agreed=accept_fewer or restore_deleted)
     seen = _observe(ports, stream)
     _refuse_lost(spec.name, stream, interval, seen)
@@ -217,13 +220,6 @@ def _are_deleted_since(ports: Ports, table: str, ranges: Sequence[RangeRecord]) 
     """Return whether rows are gone that an earlier call for these ranges has not restored: it was another decision."""
     there, receipts = _rows_there(ports, table, ranges), known_receipts(ports, table, ranges[0].pipeline, RECEIPT)
     return any(rows_before(item, receipts) - there for item in ranges)
-
-
-def _refuse_leased(waves: Sequence[WaveRecord], ranges: Sequence[RangeRecord]) -> None:
-    planned = {item.wave for item in ranges if item.state is RangeState.PLANNED}
-    for wave in waves:
-        if wave.lease_live and wave.id in planned:
-            raise guards.busy(wave.id, wave.fence, str(wave.holder))
 
 
 def _observe(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:

@@ -22,7 +22,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     CommitSearch,
     Found,
     TableHead,
-    Token,
     Unclear,
 )
 from airflow_kafka_lake.core.spark.job import decoded_of
@@ -59,7 +58,9 @@ def ancestry_of(metadata: TableMetadata) -> Ancestry:
     stood_on = frozenset(snapshot.snapshot_id for snapshot in walked)
     beside = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in stood_on]
     # Expiry forgets how main came to an older one, and keeps it where a branch stands on it: it may be an ancestor.
-    tokens = (_token(snapshot) for snapshot in beside if (snapshot.sequence_number or 0) >= since)
+    tokens = (
+        token_from_summary(summary_of(snapshot)) for snapshot in beside if (snapshot.sequence_number or 0) >= since
+    )
     return Ancestry(
         snapshots=stood_on,
         since=since,
@@ -89,7 +90,7 @@ def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:
             snapshot=snapshot.snapshot_id,
             parent=snapshot.parent_snapshot_id,
             at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
-            token=_token(snapshot),
+            token=token_from_summary(summary_of(snapshot)),
             deleted=_deleted(summary_of(snapshot)),
             engine=_engine(summary_of(snapshot)),
         )
@@ -101,10 +102,6 @@ def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:
 def summary_of(snapshot: Snapshot | None) -> Mapping[str, str]:
     """Return the properties in a snapshot's summary; empty where there is none."""
     return snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
-
-
-def _token(snapshot: Snapshot) -> Token | None:
-    return token_from_summary(summary_of(snapshot))
 
 
 def _deleted(summary: Mapping[str, str]) -> int:

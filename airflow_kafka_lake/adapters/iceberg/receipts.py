@@ -98,7 +98,7 @@ _SNAPSHOTS_KEPT = 20
 _ALIKE = ["pipeline", "wave", "attempt", "fence", "kind", "generation", "first_offset", "last_offset", "recorded_at"]
 """Columns that are named as the fields of a receipt."""
 
-Identity = tuple[str, str, str, int, int, int, int]
+Identity = tuple[Any, ...]
 _IDENTITY = ["attempt", "kind", "kafka_topic_id", "kafka_partition", "start_offset", "end_offset", "generation"]
 
 
@@ -169,13 +169,13 @@ class Receipts:
         table = self._catalog.find(self._identifier) or self._catalog.create(self._identifier, RECEIPTS, _PROPERTIES)
         with self._catalog.reaching(f"add receipts to {self._identifier}"):
             there = _identities(table, {row.attempt for row in rows})
-            missing = {identity: row for row in rows if (identity := _identity(row)) not in there}
+            records = {tuple(record[name] for name in _IDENTITY): record for record in map(_record, rows)}
+            missing = {identity: record for identity, record in records.items() if identity not in there}
             if not missing:
                 return True
             key = frozenset(missing)
             if key not in prepared:
-                records = [_record(row) for row in missing.values()]
-                files = data_files(table, pa.Table.from_pylist(records, table.schema().as_arrow()))
+                files = data_files(table, pa.Table.from_pylist(list(missing.values()), table.schema().as_arrow()))
                 prepared[key] = prepare(table, files)
             added = self._committed(table, prepared[key])
         if added is None:
@@ -256,11 +256,6 @@ def _identities(table: Table, attempts: set[str]) -> set[Identity]:
     found = table.scan(row_filter=among("attempt", attempts), selected_fields=tuple(_NEEDED)).to_arrow()
     whole = found.select(_NEEDED).drop_null().select(_IDENTITY)
     return set(zip(*(column.to_pylist() for column in whole.columns), strict=True))
-
-
-def _identity(row: ReceiptRow) -> Identity:
-    stream, offsets = row.stream, row.range
-    return row.attempt, row.kind, stream.topic_id, stream.partition, offsets.start, offsets.end, row.generation
 
 
 def _record(row: ReceiptRow) -> dict[str, Any]:

@@ -270,14 +270,9 @@ def runs_of(batches: Iterable[pa.RecordBatch], where: str, topic_ids: Collection
     """Collect batches by attempt; rows without a position, which no job of ours wrote, are left out."""
     found = Runs(by_attempt=True, topic_ids=topic_ids)
     for batch in batches:
-        found.add(_placed(batch), where)
+        partly = [pc.is_valid(column) for name in POSITION if (column := batch.column(name)).null_count]
+        found.add(batch.filter(functools.reduce(pc.and_, partly)) if partly else batch, where)
     return found
-
-
-def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows that have a position."""
-    partly = [pc.is_valid(column) for name in POSITION if (column := batch.column(name)).null_count]
-    return batch.filter(functools.reduce(pc.and_, partly)) if partly else batch
 
 
 def _changes(column: NDArray[Any]) -> NDArray[np.bool_]:

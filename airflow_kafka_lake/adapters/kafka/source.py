@@ -110,7 +110,8 @@ class SampleReading:
             self._first = self._last
         self._earliest = min((at for at in (self._earliest, self._last) if at is not None), default=None)
         self._records += 1
-        self._bytes += _weight(message)
+        self._bytes += len(message.key() or b"") + len(message.value() or b"")
+        self._bytes += sum(len(name) + len(value or b"") for name, value in message.headers() or [])
         self._seen_to = message.offset() + 1
         return self._records >= RECORDS or self._bytes >= BYTES or self._seen_to == end
 
@@ -170,11 +171,6 @@ def _read(consumer: Consumer, readings: Sequence[SampleReading], until: float) -
         if reading and reading.is_over_with(message):
             del waiting[place]
             consumer.pause([TopicPartition(*place)])
-
-
-def _weight(message: Message) -> int:
-    headers = message.headers() or []
-    return len(message.key() or b"") + len(message.value() or b"") + sum(len(k) + len(v or b"") for k, v in headers)
 
 
 _PASSES = 3

@@ -88,16 +88,15 @@ def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: StreamBounds | 
 
     Unresolved offsets below the log start are lost; without `bounds` there are no unplanned parts.
     """
-    known = [_of_range(item) for item in sorted(ranges, key=lambda item: item.range)]
+    known = [
+        TimelineSlice(range=item.range, status=STATUSES[item.state], message=item.reason or "")
+        for item in sorted(ranges, key=lambda item: item.range)
+    ]
     if bounds is None:
         return _joined(known)
     unplanned = RangeSet.between(origin, bounds.readable_end) - RangeSet(item.range for item in ranges)
     parts = [*known, *(TimelineSlice(range=item, status=OffsetStatus.UNREAD) for item in unplanned)]
     return _joined(part for item in sorted(parts, key=lambda p: p.range) for part in _lost(item, bounds.log_start))
-
-
-def _of_range(item: RangeRecord) -> TimelineSlice:
-    return TimelineSlice(range=item.range, status=STATUSES[item.state], message=item.reason or "")
 
 
 def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
@@ -436,10 +435,9 @@ def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> st
         return "nothing is committed yet"
     found = coverage.ranges
     if len(found) <= FEW:
-        where = " and ".join(map(_interval, found))
+        where = " and ".join(f"[{item.start}, {item.end})" for item in found)
     else:
-        whole = OffsetRange(found[0].start, found[-1].end)
-        where = f"{coverage.span:,} offsets in {len(found):,} ranges of {_interval(whole)}"
+        where = f"{coverage.span:,} offsets in {len(found):,} ranges of [{found[0].start}, {found[-1].end})"
     return f"of {where}: {_explained(accounting, deleted)}"
 
 
@@ -449,7 +447,3 @@ def _explained(sums: Accounting, deleted: int) -> str:
         f"{sums.visible:,} visible, {count(sums.control, 'marker')}, {sums.aborted:,} aborted, "
         f"{sums.compacted:,} compacted, {sums.skipped:,} skipped, {gone}{sums.unexplained:,} unexplained"
     )
-
-
-def _interval(item: OffsetRange) -> str:
-    return f"[{item.start}, {item.end})"

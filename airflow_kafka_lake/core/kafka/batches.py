@@ -174,17 +174,15 @@ def _in_batch(inside: RangeSet, batch: Batch, transaction: AbortedTransaction | 
         return [_said(part, Fate.UNREADABLE, f"{batch.damage}, batch {batch.range}") for part in inside]
     fate, seen = _of_records(batch, transaction)
     overflowing = inside & batch.overflowing if fate is Fate.UNEXPLAINED else RangeSet()
-    said = [_said(part, Fate.OVERFLOWING, _too_far(batch.latest_ms)) for part in overflowing]
+    too_far = (
+        f"its time, up to {batch.latest_ms} in its batch, is beyond what Spark's Kafka source reads "
+        f"({SPARK_EARLIEST_MS} to {SPARK_LATEST_MS} ms): does the producer count nanoseconds where Kafka counts "
+        "milliseconds?"
+    )
+    said = [_said(part, Fate.OVERFLOWING, too_far) for part in overflowing]
     said += [_said(part, fate, seen) for part in (inside & batch.present) - overflowing]
     said += [_said(part, Fate.COMPACTED, "its batch has no such record") for part in inside - batch.present]
     return sorted(said, key=lambda item: item.range)
-
-
-def _too_far(latest_ms: int) -> str:
-    return (
-        f"its time, up to {latest_ms} in its batch, is beyond what Spark's Kafka source reads ({SPARK_EARLIEST_MS} to "
-        f"{SPARK_LATEST_MS} ms): does the producer count nanoseconds where Kafka counts milliseconds?"
-    )
 
 
 def _of_records(batch: Batch, transaction: AbortedTransaction | None) -> tuple[Fate, str]:
