@@ -125,16 +125,20 @@ def _body(action: type[Action], pipeline: str, remedy: Remedy) -> Json:
 def _fields(action: type[Action], topics: tuple[str, ...]) -> Iterator[Json]:
     for each in action.fields():
         if each.kind is FieldKind.SELECTION:
-            hint = "offset, or time with a zone: 2026-03-01T00:00:00Z"
-            choice = topics if each.needed else ("", *topics)
-            yield _field("topic", "Topic", value=choice[0], options=choice, required=each.needed)
-            yield _field("partitions", "Partitions", "partitions", hint="all, or: 0, 3, 7-9")
-            yield _field("from", "From", hint=hint, required=each.needed)
-            yield _field("to", "To, not included", hint=hint, required=each.needed)
+            yield from _period(topics, required=each.needed)
         elif each.kind is FieldKind.SWITCH:
             yield _field(each.name, each.help, "flag")
         elif each.kind is FieldKind.TEXT:
             yield _field(each.name, each.title, hint=each.help, required=each.needed)
+
+
+def _period(topics: tuple[str, ...], *, required: bool) -> Iterator[Json]:
+    one = "offset, or time with a zone: 2026-03-01T00:00:00Z"
+    choice = topics if required else ("", *topics)
+    yield _field("topic", "Topic", value=choice[0], options=choice, required=required)
+    yield _field("partitions", "Partitions", "partitions", hint="all, or: 0, 3, 7-9")
+    yield _field("from", "From", hint=one, required=required)
+    yield _field("to", "To, not included", hint=one, required=required)
 
 
 def _field(name: str, label: str, kind: str = "text", **more: Any) -> Json:
