@@ -17,7 +17,6 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import PipelineTask, airflow_errors, bounds_of, message_of, spec_of, text_of
-from airflow_kafka_lake.ports import Ledger
 from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.triggers import LedgerTrigger, PlanResolvedTrigger, WaitEvent, WatermarkTrigger
 from airflow_kafka_lake.wiring import assemble
@@ -83,7 +82,10 @@ class LedgerSensor(PipelineTask, BaseSensorOperator):
             show_page(self, trigger.pipeline)
             try:
                 with assemble.open_ledger(self.ledger_conn_id) as ledger:
-                    self._refuse_unplanned(ledger, spec)
+                    topic = getattr(self, "topic", None)
+                    # Once it was planned, the trigger refuses a topic that the pipeline does not read, by the ledger.
+                    if topic and spec and ledger.pipeline(spec.name) is None and not spec.reads(topic):
+                        raise unknown_topic(spec.name, topic, spec.topics)
                     if name := trigger.kafka(ledger):
                         trigger.source = KafkaConnection(name).source()
                     answer = trigger.ask(ledger)
@@ -100,12 +102,6 @@ class LedgerSensor(PipelineTask, BaseSensorOperator):
             return spec_of(self.pipeline, self.ledger_conn_id)
         except (UnknownSubjectError, TransientError):
             return None
-
-    def _refuse_unplanned(self, ledger: Ledger, spec: PipelineSpec | None) -> None:
-        """Refuse a topic that a pipeline will not read; once it was planned, the trigger refuses it by the ledger."""
-        topic = getattr(self, "topic", None)
-        if topic and spec is not None and ledger.pipeline(spec.name) is None and not spec.reads(topic):
-            raise unknown_topic(spec.name, topic, spec.topics)
 
 
 # Wait until a plan is committed or skipped.

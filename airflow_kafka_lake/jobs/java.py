@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ BESIDE_JAVA = "import sys; from airflow_kafka_lake.jobs.java import run_beside; 
 """The Python text of such a driver; its arguments are those of `run_beside`."""
 
 _PLACE_VARIABLE, _PLACE = "_PYSPARK_DRIVER_CONN_INFO_PATH", "gateway"
-_POLL_SECONDS = 0.005
+_POLL_SECONDS, _ENDS_SECONDS = 0.005, 0.5
 _beside: list[subprocess.Popen[bytes]] = []
 
 
@@ -43,6 +44,8 @@ def run_beside(program: str, request: str, *java: str) -> None:
     try:
         runpy.run_path(program, run_name="__main__")
     except Exception:  # noqa: BLE001  # an error of Java's asks Java for its text, which ends below
+        with suppress(subprocess.TimeoutExpired):
+            sys.exit(started.wait(_ENDS_SECONDS) or 1)
         traceback.print_exc()
         sys.exit(1)
     finally:

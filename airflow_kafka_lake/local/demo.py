@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unittest.mock import patch
 
 from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
@@ -269,20 +269,8 @@ table = "{table}"
 """
 
 
-class Show(Protocol):
-    """Where the demonstration prints."""
-
-    def progress(self, text: str) -> None:
-        """Show a step as it begins."""
-
-    def note(self, text: str) -> None:
-        """Print a line beside the result."""
-
-    def line(self, text: str) -> None:
-        """Print a line of the result."""
-
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print a table."""
+Show = Any
+"""The `Output` of the command line, which stands above this module: where the demonstration prints."""
 
 
 class Seconds(dict[str, float]):

@@ -156,6 +156,8 @@ def plan_and_choose(
 ) -> tuple[PlanResult, WaveChoice]:
     """Recover open waves, plan, and choose the waves that are to be worked on, at most so many as are asked for; a dry
     run writes nothing. Offsets that Kafka does not have are refused before the lake is searched."""
+    from airflow.sdk.configuration import conf
+
     if bounds.topic is not None or bounds.partitions is not None:
         check_asked(ports, spec, bounds)
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
@@ -163,14 +165,9 @@ def plan_and_choose(
     patience = timedelta(0) if dry_run else spec.timeout
     planned = plan_after_others(ports, spec, bounds, dry_run=dry_run, timeout=patience, reason=reason)
     bounded = bounds.is_bounded and not everything
-    return planned, chosen(ports, spec.name, planned.plan if bounded else None).only(most).at_most(most_waves())
-
-
-def most_waves() -> int:
-    """Return the most waves of one Dag run: as many as a task may be mapped over, here and in Airflow's API server."""
-    from airflow.sdk.configuration import conf
-
-    return min(MAX_WAVES, conf.getint("core", "max_map_length", fallback=MAX_WAVES))
+    # As many as a task may be mapped over, here and in Airflow's API server.
+    of_a_run = min(MAX_WAVES, conf.getint("core", "max_map_length", fallback=MAX_WAVES))
+    return planned, chosen(ports, spec.name, planned.plan if bounded else None).only(most).at_most(of_a_run)
 
 
 def beyond(taken: int, later: int) -> str:

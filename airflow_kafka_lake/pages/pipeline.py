@@ -304,8 +304,8 @@ def banners_of(summary: PipelineSummary, paused: Sequence[str]) -> Iterator[tupl
             "",
         )
     if new := summary.new_partitions:
-        title, when = f"Kafka has {count(new, 'partition')} that no plan has taken up", "those that were added"
-        yield title, (f"The next plan does; {when} to a topic, once they are there for layout_grace.",), "calm"
+        when = ("The next plan does; of those that were added to a topic, once they are there for layout_grace.",)
+        yield f"Kafka has {count(new, 'partition')} that no plan has taken up", when, "calm"
     if paused:
         yield f"Paused in Airflow: {', '.join(paused)}", ("No run of it begins until it is unpaused there.",), "calm"
 

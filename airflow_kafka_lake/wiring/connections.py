@@ -78,7 +78,7 @@ def get_connection(conn_id: str, *legal: str) -> ConnectionSettings:
     """
     _check_id(conn_id)
     # Importing the SDK takes 1.3 s, where a command that has its connections in the environment takes 0.05 s to here.
-    if "airflow.sdk" not in sys.modules:
+    if not _airflow_is_loaded():
         plain = os.environ.get(variable(conn_id), "")
         if plain.lstrip().startswith("{") and not _secrets_backend():
             return _from_json(conn_id, plain, legal)
@@ -118,6 +118,10 @@ def _check_id(conn_id: str) -> None:
     if not isinstance(conn_id, str) or not CONNECTION_ID.fullmatch(conn_id):
         # An address that is given here may hold a password.
         raise ConnectionSettingsError("A connection id is 1 to 200 of A-Z a-z 0-9 _ . : # -; the one given is not.")
+
+
+def _airflow_is_loaded() -> bool:
+    return "airflow.sdk" in sys.modules
 
 
 def _secrets_backend() -> bool:

@@ -37,13 +37,12 @@ PAUSE = 0.05
 OVERLAP = "kafka_lake: ranges of a stream never overlap"
 """The message of the SQLite trigger; PostgreSQL has SQLSTATE 23P01 for it."""
 
-_BEGIN = "kafka_lake_begin"
+_BEGIN, _FILE = "kafka_lake_begin", "kafka_lake_file"
 _IDLE_TIMEOUT = (
     "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
     "WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
 )
 """The server ends the transaction of a client that hangs or is cut off, and releases its locks."""
-_FILE = "kafka_lake_file"
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 

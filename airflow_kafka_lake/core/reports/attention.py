@@ -152,7 +152,7 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
 
 
 def _failed(recorded: LedgerState) -> Iterator[Attention]:
-    """Give why no plan succeeds, and the planned waves whose last attempt failed, those of one error together."""
+    """Give why no plan succeeds, and the planned waves whose last attempt failed."""
     if found := recorded.trouble:
         yield Attention(
             need=Need.FAILED,
@@ -160,19 +160,20 @@ def _failed(recorded: LedgerState) -> Iterator[Attention]:
             commands=(remedies.run(recorded.spec.name),),
         )
     last = {item.wave: item for item in recorded.attempts}  # they come by fence
-    tried = ((wave, last.get(wave.id)) for wave in recorded.waves if wave.state is WaveState.PLANNED)
-    ended = (AttemptOutcome.FAILED, AttemptOutcome.REJECTED)
-    failed = grouped((item.error, (wave, item)) for wave, item in tried if item and item.outcome in ended)
-    for error, several in failed.items():
-        wave, item = max(several, key=lambda one: one[1].started_at)
-        others = f", as {count(len(several) - 1, 'more wave')} did" if len(several) > 1 else ""
-        yield Attention(
-            need=Need.FAILED,
-            text=f"the last attempt at wave {wave.id} failed at {timestamp(item.ended_at)}{others}, and the next run "
-            f"tries again: {error}",
-            commands=(remedies.run(wave.pipeline), remedies.wave(wave.id)),
-            subject=wave.id,
-        )
+    for wave in recorded.waves:
+        tried = last.get(wave.id)
+        if (
+            wave.state is WaveState.PLANNED
+            and tried
+            and tried.outcome in {AttemptOutcome.FAILED, AttemptOutcome.REJECTED}
+        ):
+            yield Attention(
+                need=Need.FAILED,
+                text=f"the last attempt at wave {wave.id} failed at {timestamp(tried.ended_at)}, and the next run "
+                f"tries again: {tried.error}",
+                commands=(remedies.run(wave.pipeline), remedies.wave(wave.id)),
+                subject=wave.id,
+            )
 
 
 def _hanging(facts: PipelineFacts, partitions: Iterable[StreamStatus | NewPartition]) -> Iterator[Attention]:
@@ -196,12 +197,8 @@ def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Itera
     waits = ((remedy, (item.key, text)) for item in streams for text, remedy in order.waits(item.key))
     found = grouped((remedy, waiting) for remedy, waiting in waits if remedy)
     for command, waiting in found.items():
-        key, text = waiting[0]
-        more = (
-            f" ({count(len(waiting) - 1, 'more stream waits', 'more streams wait')} for the same)"
-            if len(waiting) > 1
-            else ""
-        )
+        (key, text), *rest = waiting
+        more = f" ({count(len(rest), 'more stream waits', 'more streams wait')} for the same)" if rest else ""
         yield Attention(need=Need.ORDER, text=f"{key}: {text}{more}", commands=(command,))
 
 
