@@ -64,10 +64,9 @@ class CommandOperator(SparkTask):
                 lines = said.getvalue().rstrip().splitlines()
                 for line in lines:
                     self.log.info("%s", line)
-            if code == REPEAT:
-                raise TransientError(f"{lines[-1]}: {EXIT_CODES[str(code)]}")
             if code:
-                raise refusal(lines[-1])
+                told = EXIT_CODES[str(code)] if arguments.json or not lines else lines[-1]
+                raise TransientError(told) if code == REPEAT else refusal(told)
 
 
 def _words(command: Any) -> list[str]:

@@ -120,7 +120,7 @@ def test_check_of_a_pipeline_of_the_folder_fails_for_the_error_to_mend_first(
         raise error
 
     tests["ledger"] = ("ledger", lambda: fails(UnavailableError("The ledger is down.")))
-    with pytest.raises(TransientError, match=r"1 failed, .*: worth repeating"):
+    with pytest.raises(TransientError, match="1 failed"):
         run("check orders.toml", context)
     tests["kafka"] = ("kafka", lambda: fails(ConnectionSettingsError("The login is wrong.")))
     with pytest.raises(AirflowFailException, match="2 failed"):
@@ -137,8 +137,11 @@ def test_failed_audit_fails_the_task_and_what_may_pass_is_retried(
         run("audit orders", context)
 
     with monkeypatch.context() as patched:
+        patched.setattr(Command, "run", lambda *_: commands.REPEAT)
+        with pytest.raises(TransientError, match="worth repeating"):
+            run("status orders", context)
         patched.setattr(Command, "run", lambda *_: sys.stdout.write("busy\n") and commands.REPEAT)
-        with pytest.raises(TransientError, match="busy: worth repeating"):
+        with pytest.raises(TransientError, match="busy"):
             run("status orders", context)
 
     def unreachable(*_: Any, **__: Any) -> Any:

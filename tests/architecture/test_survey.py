@@ -15,7 +15,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 169,
-    "lines": 51_748,
+    "lines": 51_747,
     "module_max": 800,
     "depth": 24,
     "data_types": 317,
