@@ -35,6 +35,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.reports.metrics import METRICS
+from airflow_kafka_lake.get_provider_info import get_provider_info
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -138,7 +139,11 @@ GROUPS = (
     ("Task groups and Dags", ("task_groups",), ("kafka_lake_ingest", "pipeline_dags")),
     (
         "Operators",
-        (*(f"operators.{name}" for name in ("plan", "ingest", "advance", "audit", "decisions")), "cli.airflow_task"),
+        tuple(
+            name.removeprefix("airflow_kafka_lake.")
+            for entry in get_provider_info()["operators"]
+            for name in entry["python-modules"]
+        ),
         (),
     ),
     ("Sensors", ("sensors",), ()),

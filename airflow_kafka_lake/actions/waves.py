@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from airflow_kafka_lake.actions.action import Action, ActionOutcome, FieldKind, FindSubject, asked, drop_staged, switch
+from airflow_kafka_lake.actions.action import Action, ActionOutcome, FieldKind, asked, drop_staged, switch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UnknownSubjectError
@@ -34,8 +34,8 @@ def pipeline_of(ledger: LedgerReader, subject: str) -> str:
 
 
 def _wave() -> Any:
-    find: FindSubject = lambda ledger, name: (pipeline_of(ledger, name), name)  # noqa: E731
-    return asked(FieldKind.SUBJECT, "Wave or range", "wave or range id", metavar="WAVE|RANGE", find=find)
+    found: dict[str, Any] = {"metavar": "WAVE|RANGE", "find": lambda ledger, name: (pipeline_of(ledger, name), name)}
+    return asked(FieldKind.SUBJECT, "Wave or range", "wave or range id", **found)
 
 
 class CancelAction(Action):

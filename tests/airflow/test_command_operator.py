@@ -31,7 +31,7 @@ def landed(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     for module in (commands, decisions, status):
         monkeypatch.setattr(module, "open_ledger", assemble.open_ledger)
     monkeypatch.setattr(commands, "open_ports", assemble.open_ports)
-    monkeypatch.setenv(commands.ACTOR, "nobody")
+    monkeypatch.setenv(commands.ACTOR, "test")
     world.produce(3)
     assert running.run(world.ports(), ORDERS.spec, Bounds()).exit_code == 0
     return world

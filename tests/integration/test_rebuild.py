@@ -57,7 +57,7 @@ def test_lost_ledger_comes_back_from_the_lake(sandbox: Sandbox) -> None:
     forget(sandbox)
     refused = sandbox.run()
     assert (refused.code, refused.document["error"]["type"]) == (1, "LedgerBehindError"), refused.err
-    assert "kafka-lake rebuild " in refused.document["error"]["message"]
+    assert f"kafka-lake rebuild {sandbox.name}.toml" in refused.document["error"]["message"]
     rebuilt = sandbox.command("rebuild", str(sandbox.file), "--json")
     assert (rebuilt.code, rebuilt.document["reopened"]) == (0, []), rebuilt.err
     assert (rebuilt.document["waves"], rebuilt.document["skips"]) == (2, 1)

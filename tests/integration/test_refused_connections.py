@@ -256,7 +256,7 @@ def committed(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark
             "older-ledger.db",
             ("holds a commit of wave", "does not know", "is older", "kafka-lake rebuild {name}"),
         ),
-        ("empty-ledger.db", ("of another ledger", "If that ledger is lost", "kafka-lake rebuild ")),
+        ("empty-ledger.db", ("of another ledger", "If that ledger is lost", "kafka-lake rebuild {name}.toml")),
     ],
 )
 def test_a_ledger_that_does_not_know_the_lakes_newest_commit_is_refused(

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -213,10 +214,10 @@ def _file(url: URL) -> Path | None:
 
 def _identity(file: Path | None) -> tuple[int, int] | None:
     """Return the device and the number of a file; None of a database in memory, and of a file that is gone."""
-    try:
-        return (file.stat().st_dev, file.stat().st_ino) if file else None
-    except FileNotFoundError:
-        return None
+    with suppress(FileNotFoundError):
+        if file and (found := file.stat()):
+            return found.st_dev, found.st_ino
+    return None
 
 
 def _checked_url(url: str | URL) -> URL:

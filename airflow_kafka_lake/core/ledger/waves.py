@@ -218,9 +218,10 @@ PUBLISHES = frozenset({"publish", "replace"})
 """Kinds of tokens whose commits show rows."""
 
 DECODE = "decode"
+"""The kind of a commit that makes main the same rows, decoded again; and of lines of the history about decoding."""
+
 TROUBLE, OVER = "trouble", "over"
 """The kind of a line of the history about plans that do not succeed, and its subject once one has."""
-"""The kind of a commit that makes main the same rows, decoded again; and of lines of the history about decoding."""
 
 UNNAMED = frozenset({"owner", DECODE})
 """Kinds of commits that no ledger has a record of: the table does not name them as its newest."""

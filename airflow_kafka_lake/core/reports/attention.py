@@ -160,13 +160,10 @@ def _failed(recorded: LedgerState) -> Iterator[Attention]:
             commands=(remedies.run(recorded.spec.name),),
         )
     last = {item.wave: item for item in recorded.attempts}  # they come by fence
+    failed = {AttemptOutcome.FAILED, AttemptOutcome.REJECTED}
     for wave in recorded.waves:
         tried = last.get(wave.id)
-        if (
-            wave.state is WaveState.PLANNED
-            and tried
-            and tried.outcome in {AttemptOutcome.FAILED, AttemptOutcome.REJECTED}
-        ):
+        if wave.state is WaveState.PLANNED and tried and tried.outcome in failed:
             yield Attention(
                 need=Need.FAILED,
                 text=f"the last attempt at wave {wave.id} failed at {timestamp(tried.ended_at)}, and the next run "

@@ -248,7 +248,7 @@ def test_worker_is_silent_once_its_sign_of_life_is_overdue(
 
 
 def test_wave_whose_last_attempt_failed_is_told_with_the_reason_until_it_lands(landed: World) -> None:
-    """A failed run is seen where people look first, also where nobody kept its output."""
+    """A failed run is seen where people look first, also where its output was not kept."""
     landed.produce(4)
     wave = landed.planned_wave()
 
