@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from multiprocessing.connection import Listener
+from functools import partial
 from pathlib import Path
+from socket import AF_UNIX, create_server
 
 from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
@@ -29,10 +30,12 @@ def main(home: Path) -> None:
             code = run(home, name, engine, print)
             if code:
                 sys.exit(f"the pipeline {name} ended with {code}")
-        with Listener(str(home / "warm.socket"), family="AF_UNIX") as listener:
+        with create_server(str(home / "warm.socket"), family=AF_UNIX) as listener:
             while True:
-                with listener.accept() as asking:
-                    asking.send(run(home, "bench", engine, asking.send))
+                asking, _ = listener.accept()
+                with asking, asking.makefile("w", encoding="utf-8") as answer:
+                    say = partial(print, file=answer, flush=True)
+                    say(run(home, "bench", engine, say))
 
 
 def run(home: Path, name: str, engine: Engine, progress: Callable[[str], None]) -> int:
