@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.util.Utils$;
 
 /**
  * The Java of a driver on this machine, whose Python runs beside it: Spark's own gateway for Python, without the submit
@@ -42,6 +43,7 @@ public final class DriverGateway {
         Thread beside = new Thread(DriverGateway::warmUp, "warm-up");
         beside.setDaemon(true);
         beside.start();
+        Utils$.MODULE$.initializeLogIfNecessary(false);  // as the gateway does for a shell, INFO would never be seen
         PythonGatewayServer.main(new String[0]);
     }
 

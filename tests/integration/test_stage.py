@@ -850,7 +850,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"value": b"v"} for _ in range(10)))
-    work = job(table, topic.slice_(0, 10))
+    work = replace(job(table, topic.slice_(0, 10)), rate=200)  # its pages have to live for a look
     refs: list[str] = []
     shown: list[str] = []
     pages: list[str] = []

@@ -439,10 +439,10 @@ class OpenCatalog:
         if isinstance(error, ValidationError):
             return "what answers at uri does not speak Iceberg's REST protocol"
         known = (text for kinds, text in (_TO_MEND | _of_requests()).items() if isinstance(error, kinds))
-        refused = (text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error)))
-        # PyIceberg's REST client keeps the HTTP status in the cause of its error only.
+        refused = next((text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error))), None)
+        # PyIceberg's REST client keeps the HTTP status in the cause of its error only; adlfs has Azure's there.
         is_lost = getattr(getattr(error.__cause__, "response", None), "status_code", None) in _NOTHING_THERE
-        problem = _NOT_THERE if is_lost else next(known, None) or next(refused, None)
+        problem = refused or _NOT_THERE if is_lost else next(known, None) or refused
         if problem:
             return f"{problem}: {self.reason(error)}"
         if denied(error, self._sqlite_file()):

@@ -28,8 +28,6 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.jobs.driver import hidden
 
-# The database behind the ledger: connections, transactions, and its errors as ours.
-
 T = TypeVar("T")
 TRIES = 12
 """With the usual lock timeout of five seconds a write waits a minute at most. A SQLite file has no queue of waiting

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
@@ -136,7 +136,7 @@ class TableInputs:
     damaged: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditInputs:
     """All inputs of a check, of a pipeline that goes on meanwhile: the ledger as it was `before` the lake was read,
     whose commits the lake has, and as it was after it, with all on record that the lake has."""
@@ -150,7 +150,7 @@ class AuditInputs:
         """The ranges that were COMMITTED all the while: their rows are in the lake."""
         return self._always(RangeState.COMMITTED)
 
-    @property
+    @cached_property
     def kept(self) -> tuple[RangeRecord, ...]:
         """The offsets that were SKIPPED all the while after a reopen, with the rows of the reading before, which the
         skip has left in the lake.

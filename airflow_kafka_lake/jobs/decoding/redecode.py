@@ -176,9 +176,10 @@ def _compared(
 ) -> RedecodeResult:
     """Refuse a branch whose rows are not those of the base; return its result, with the number of rows that have
     something in each of some columns."""
-    # Which rows did not decode before is known only at the base: the branch has them by their names.
+    # Which rows had something decoded is known only at the base: one without an error may have landed before [decode].
     rows_before = _rows(spark, job, table, base)
-    decoded = f"{ERROR_COLUMN} IS NULL" if ERROR_COLUMN in rows_before.columns else "false"
+    had = sorted({name for name, *_ in columns[1:]}.intersection(rows_before.columns))
+    decoded = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in had) or "false"
     before = rows_before.selectExpr(*ROW, f"{_digest()} AS was", f"{decoded} AS decoded")
     branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
     is_there = [f"{'.'.join(map(quoted, path))} IS NOT NULL AS c{n}" for n, path in enumerate(columns)]
