@@ -247,7 +247,7 @@ class AdvanceWatermarkOperator(PipelineTask):
             ports, spec, kind, lateness=self.lateness, first=first, holder=holder_of(ti), receiver=AirflowEvents(ti)
         )
         keys = [period_key(kind, period) for period in closed]
-        self.log.info("closed: %s; the next is %s", ", ".join(keys) or "none", period_key(kind, closed.start + len(keys)))
+        self.log.info("closed: %s", ", ".join(keys) or f"none; the next is {period_key(kind, closed.start)}")
         late = {period_key(kind, period): rows[period] for period in sorted(rows)[-AT_ONCE:]}
         extras: list[tuple[int, list[str], dict[str, Any]]] = [
             (closed.stop - 1, keys, {"closed": keys}),

@@ -166,8 +166,8 @@ def _failed(recorded: LedgerState) -> Iterator[Attention]:
         if wave.state is WaveState.PLANNED and tried and tried.outcome in failed:
             yield Attention(
                 need=Need.FAILED,
-                text=f"the last attempt at wave {wave.id} failed at {timestamp(tried.ended_at)}; a retry of its task or "
-                f"the next run tries again: {tried.error}",
+                text=f"the last attempt at wave {wave.id} failed at {timestamp(tried.ended_at)}; a retry of its task, "
+                f"or the next run, tries again: {tried.error}",
                 commands=(remedies.run(wave.pipeline), remedies.wave(wave.id)),
                 subject=wave.id,
             )

@@ -261,7 +261,9 @@ def test_wave_whose_last_attempt_failed_is_told_with_the_reason_until_it_lands(l
     lines = [command["line"] for command in need["commands"]]
     assert (need["need"], lines) == ("failed", ["kafka-lake run orders", f"kafka-lake wave {wave}"])
     ended = timestamp(landed.ledger.attempts(wave)[0].ended_at)
-    assert need["text"].startswith(f"the last attempt at wave {wave} failed at {ended}; a retry of its task or the next run tries again: ")
+    assert need["text"].startswith(
+        f"the last attempt at wave {wave} failed at {ended}; a retry of its task, or the next run, tries again: "
+    )
     assert "Spark ran out of memory" in need["text"]
     assert landed.run().exit_code == 0
     assert status(landed)["needs_person"] == []
