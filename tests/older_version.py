@@ -53,11 +53,13 @@ class OlderVersion:
 
     @classmethod
     def unpacked(cls, commit: str, folder: Path, sandbox: Sandbox) -> OlderVersion:
-        """Unpack a commit into a new folder."""
+        """Unpack a commit into a new folder, and fetch the jars that it runs on."""
         tar = archive(commit)
         folder.mkdir()
         subprocess.run(["tar", "x"], cwd=folder, input=tar, check=True)
-        return cls(folder=folder, sandbox=sandbox)
+        found = cls(folder=folder, sandbox=sandbox)
+        found.command("jars", "fetch")
+        return found
 
     def command(self, *words: str, code: int = 0) -> Ended:
         """Run a command to its end, with a spark-submit of its own; it ends as expected."""

@@ -24,12 +24,6 @@ from airflow_kafka_lake.jobs.stage import Steps
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
-# Are the rows of a table the records that Kafka still has? A job's request, and its findings.
-#
-# Both sides are digested: first per bucket of offsets, then, where a bucket differs, per offset. Nothing but
-# digests and counts leaves the job.
-
 BUCKET = 10_000
 """Offsets that are digested together at first."""
 

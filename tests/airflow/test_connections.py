@@ -594,7 +594,7 @@ def test_connection_of_a_form_is_not_called_by_the_name_that_airflow_gives_it(
     """It is a random one."""
     worked, words = page_says(monkeypatch, conn_type=conn_type, extra=extra)
     told = words.lower()
-    assert (worked, "this connection" in told, "connection '" in told) == (False, True, False), words
+    assert (worked, "connection under test" in told, "connection '" in told) == (False, True, False), words
 
 
 def test_command_finds_what_only_the_metadata_database_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Decoding the lake's rows once more: a job's request, and its result.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedecodeJob(Document):
     """Everything a decoding job needs but settings that may hold secrets.
