@@ -29,15 +29,14 @@ WIDEN_TRIES = 3
 
 def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:
     """Add the columns that the table lacks; another job may do the same at the same time."""
-    from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
     for turn in range(WIDEN_TRIES):
         try:
             for change in changes(spark.table(table).schema.jsonValue(), StructType([*wanted]).jsonValue(), whose):
                 spark.sql(f"ALTER TABLE {table} {change}")
-        except PySparkException:
-            if turn + 1 == WIDEN_TRIES:
+        except Exception as error:  # PySpark leaves some of Java's errors to Py4J, which Connect does not have
+            if isinstance(error, RefusedError) or turn + 1 == WIDEN_TRIES:
                 raise
             # Another job may have added the same columns, and this session's plan was of the table before.
             spark.catalog.refreshTable(table)

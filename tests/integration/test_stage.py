@@ -35,6 +35,7 @@ from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.cli.entry_point import main as kafka_lake
 from airflow_kafka_lake.core.accounting import Fate, account
+from airflow_kafka_lake.core.ddl import changes
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
@@ -56,6 +57,7 @@ from airflow_kafka_lake.jobs.driver import (
     written,
 )
 from airflow_kafka_lake.jobs.formats import STAGED_BY
+from airflow_kafka_lake.jobs.java import java_of
 from airflow_kafka_lake.jobs.shared_consumer import SETTING, frame_of
 from airflow_kafka_lake.jobs.stage import Steps, stage
 from airflow_kafka_lake.local.processes import free_ports
@@ -205,6 +207,31 @@ def test_nothing_of_a_record_is_dropped(spark: SparkSession, lake: Lake, kafka: 
         ("none", None),
         ("", b""),
     ]
+
+
+def test_columns_that_another_job_adds_meanwhile_are_taken(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of a backfill begin at once, each with a new table's columns to add: the one that comes last goes on."""
+    table = lake.create()
+    name = f"lake.{'.'.join(table.name())}"
+    asked: list[list[str]] = []
+
+    def meanwhile(*given: Any) -> list[str]:
+        found = list(changes(*given))
+        asked.append(found)
+        if len(asked) == 1:
+            for change in found:
+                spark.sql(f"ALTER TABLE {name} {change}")
+            # Of an error of Java's that PySpark has no class for, Py4J's is raised.
+            java_of(spark).java.util.ArrayDeque().pop()
+        return found
+
+    monkeypatch.setattr(formats, "changes", meanwhile)
+    wanted = spark.sql("SELECT cast(null AS int) AS amount, cast(null AS string) AS city").schema.fields
+    formats.widen(spark, name, wanted, "the pipeline file")
+    assert [bool(found) for found in asked] == [True, False]
+    assert {"amount", "city"} <= set(table.refresh().schema().column_names)
 
 
 def test_aborted_records_are_not_staged(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
