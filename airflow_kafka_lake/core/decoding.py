@@ -71,6 +71,9 @@ class Decoding(Document):
     column: str = "value_text"
     limit: Limit | None = None
 
+    def __str__(self) -> str:
+        return f"{self.format}, {self.schema or (self.registry and self.subject) or self.column}"
+
     @property
     def digest(self) -> str:
         """16 hex digits that identify it."""

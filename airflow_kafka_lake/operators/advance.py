@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.assets import Landed, all_pipelines, event_extras, pipeline_asset
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, UnfinishedError, UsageError
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import AT_ONCE, LEASE, PERIODS, joined, period_key, period_of
@@ -130,8 +131,6 @@ class AirflowEvents:
             for event in newest
         )
 
-
-# Advance watermarks, emit asset events, and end a Dag run as its plan ended.
 
 NOTIFY_TIMEOUT = LEASE.total_seconds() + 10
 """Seconds that a task waits at most while another notifies: by then its lease has ended."""
@@ -305,6 +304,8 @@ class FinishPlanOperator(BaseOperator):
         with airflow_errors():
             self._check(planned, context)
             planned.refuse_left_out()
+        taken = count(len(planned.waves), "wave")
+        self.log.info("nothing is open: this run took %s, see the log of %s", taken, self.plan_task_id)
 
     def _check(self, planned: PlanSummary, context: Context) -> None:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:

@@ -47,8 +47,6 @@ from airflow_kafka_lake.triggers import ResumedTrigger, WaitEvent
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
-# What all operators share: how they read people's values, open a pipeline's ports, and end in Airflow's errors.
-
 _logger = logging.getLogger(__name__)
 _PARAMETER = re.compile(r"^    :param \w+:.*(?:\n {8}.*)*", re.MULTILINE)
 _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}

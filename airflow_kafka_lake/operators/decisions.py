@@ -141,7 +141,8 @@ class ReviewPlanOperator(PeriodTask, HITLOperator, SkipMixin):
         next_ = _AFTER_ANSWER
         if dry_run:
             earnest = f"[run it in earnest]({address}), or " if (address := go_on_address(context)) else ""
-            next_ = f"Nothing was recorded. To read it, {earnest}trigger the Dag again without *dry run*."
+            then = f" To read it, {earnest}trigger the Dag again without *dry run*."
+            next_ = "Nothing was recorded." + (then if planned.plan.ranges or choice.taken else "")
         self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{next_}"
         self._offer(dry_run=dry_run)
         return super().execute(context)  # raises: the task waits for the answer

@@ -148,7 +148,8 @@ def check_pipeline(
 
     def pipeline() -> str:
         specs.append(read())
-        return f"it is valid, and lands in {specs[0].table}"
+        decoded = f"; values are decoded as {specs[0].decoding}" if specs[0].decoding else ""
+        return f"it is valid, and lands in {specs[0].table}{decoded}"
 
     done.try_part("pipeline", subject, pipeline)
     for spec in specs:

@@ -201,12 +201,20 @@ def test_dry_run_shows_its_plan_in_the_run_and_starts_nothing(
     assert (shown.options, shown.defaults) == (["Seen"], ["Seen"])
     assert "| orders/0 | 0-4 | 4 |" in shown.body
     assert r"Reason: a \| look" in shown.body
-    assert "Nothing was recorded" in shown.body
+    assert "Nothing was recorded. To read it, " in shown.body
     assert context["ti"].xcom_pull("review", "plan")["records"] == 4
     with pytest.raises(DownstreamTasksSkipped) as skipped:
         answered(reviewed(context, dry_run=True), context, "Seen", person=None)
     assert skipped.value.tasks == ["kafka_lake.plan"]
     assert world.ledger.pipelines() == ()
+
+
+@pytest.mark.usefixtures("world")
+def test_dry_run_that_finds_nothing_does_not_tell_how_to_read_it(context: Context, supervisor: Supervisor) -> None:
+    """In earnest it would find nothing either."""
+    with pytest.raises(TaskAwaitingInput):
+        reviewed(context, dry_run=True).execute(context)
+    assert supervisor.asked[0].body.endswith("Nothing was recorded.")
 
 
 def test_plan_that_asks_waits_for_a_person(world: World, context: Context, supervisor: Supervisor) -> None:

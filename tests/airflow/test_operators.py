@@ -101,7 +101,9 @@ def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context:
     assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
 
 
-def test_main_job_lands_everything_and_the_second_time_nothing(world: World, context: Context) -> None:
+def test_main_job_lands_everything_and_the_second_time_nothing(
+    world: World, context: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Plan, ingest, advance and finish bring every offset over and tell it once."""
     world.produce(5)
     (wave,) = plan(world, context)
@@ -111,9 +113,11 @@ def test_main_job_lands_everything_and_the_second_time_nothing(world: World, con
     assert world.offsets() == [(0, offset) for offset in range(5)]
     assert world.watermarks() == {0: 5, 1: 0}
     assert (moved["moved"], moved["rows"]) == (1, 5)
+    assert "nothing is open: this run took 1 wave, see the log of plan" in capsys.readouterr().out
     assert plan(world, context) == []
     assert planned(context)["plan"] is None
     finish(context)
+    assert "nothing is open: this run took 0 waves, see the log of plan" in capsys.readouterr().out
 
 
 def test_dry_run_records_nothing_and_advances_nothing(world: World, context: Context) -> None:

@@ -77,7 +77,7 @@ def test_pause_is_on_record_with_who_when_and_why(ledger: Ledger) -> None:
         "resume",
         "bert",
         SPEC.name,
-        "paused by anna: done",
+        "the pause by anna ended: done",
     )
 
 

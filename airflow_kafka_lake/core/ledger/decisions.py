@@ -707,6 +707,6 @@ class Resume(PauseWrite):
         known = self.recorded(records)
         if known is None:
             return Change(result=PauseAnswer(changed=False, pause=None))
-        detail = f"paused by {known.actor}" + (f": {self.reason}" if self.reason else "")
+        detail = f"the pause by {known.actor} ended" + (f": {self.reason}" if self.reason else "")
         entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="resume", subject=known.subject, detail=detail)
         return Change(result=PauseAnswer(changed=True, pause=known), edits=(Edit(before=known),), entries=(entry,))

@@ -122,6 +122,7 @@ def test_columns_that_the_table_cannot_have_are_a_warning_before_any_run(
     world.with_spec(decoding=decoding)
     world.produce(1)
     done, notes = checked(world), world.plan(dry_run=True).notes
+    assert found(done, "pipeline orders").endswith(f"lands in raw.orders; values are decoded as {decoding}")
     told = [
         note for note in notes if note.startswith("values land in raw.orders as bytes alone, they are not decoded: ")
     ]

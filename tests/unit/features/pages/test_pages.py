@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.amounts import moment
+from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
@@ -131,6 +132,14 @@ def test_page_of_a_pipeline_says_how_far_it_is(landed: World) -> None:
     assert page.one("li", data_key="orders/0").one("svg").attributes["aria-label"] == (
         "partition 0, offsets 0 to 8: 5 landed, 3 unread"
     )
+
+
+def test_page_says_what_the_values_are_decoded_as(landed: World) -> None:
+    """In the words of the pipeline file; of one that decodes nothing, nothing."""
+    words = "values are decoded as json, id BIGINT"
+    assert words not in pipeline_page(LOOKS, status(landed))
+    landed.with_spec(decoding=Decoding(format=Format.JSON, schema="id BIGINT"))
+    assert words in pipeline_page(LOOKS, status(landed))
 
 
 def test_page_tells_nothing_left_from_not_known(landed: World) -> None:
