@@ -175,7 +175,7 @@ def _compared(
     something in each of some columns."""
     # Which rows had something decoded is known only at the base: one without an error may have landed before [decode].
     rows_before = _rows(spark, job, table, base)
-    had = sorted({name for name, *_ in columns[1:]}.intersection(rows_before.columns))
+    had = sorted({name for name, *_ in columns[1:]}.intersection(rows_before.columns) - {ERROR_COLUMN})
     decoded = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in had) or "false"
     before = rows_before.selectExpr(*ROW, f"{_digest()} AS was", f"{decoded} AS decoded")
     branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
