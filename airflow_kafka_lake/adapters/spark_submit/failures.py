@@ -221,10 +221,11 @@ def job_failed(
     text = [secrets.masked(line) for line in lines]
     reason = recognised(text) or untold
     end = tail(text)
+    last = next(reversed(end.splitlines()), "").strip().removeprefix("Caused by: ")
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     what, left, facts = _subject(job)
     name = reason.name if reason else None
-    advice = reason.advice if reason else f"Its last words are below; {left}."
+    advice = reason.advice if reason else f"Its last words are below; {left}. They end with: {last or 'nothing'}"
     if reason is None and isinstance(job, StageJob) and code > 0 and _is_beside_reading(job, text):
         name, advice = BESIDE_READING, f"No task of it failed, so no record is the cause. {advice}"
     if reason is None and code == -signal.SIGKILL:
@@ -234,8 +235,7 @@ def job_failed(
     message = f"{what} {ended}. {advice}\n{end}"
     if reason and not reason.may_pass:
         return ConnectionSettingsError(message, **facts, reason=name)
-    last = next((line for line in reversed(end.splitlines()) if line.strip()), "")
-    return JobFailedError(message, last_words=last.strip().removeprefix("Caused by: "), **facts, reason=name)
+    return JobFailedError(message, last_words=last, **facts, reason=name)
 
 
 def _is_beside_reading(job: StageJob, lines: Iterable[str]) -> bool:

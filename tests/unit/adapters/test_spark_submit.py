@@ -729,6 +729,7 @@ def test_a_job_that_read_nothing_met_no_bad_record(lines: list[str], is_searched
     error = job_failed(JOB, 1, lines, Secrets())
     assert isinstance(error, JobFailedError)
     assert is_unknown(error) is is_searched
+    assert f"They end with: {lines[-1].removeprefix('Caused by: ')}\n" in error.message, "the cause stands in front"
     killed = job_failed(JOB, -9, lines, Secrets())
     assert is_unknown(killed), "a driver that is killed may have read anything"
     assert "was ended by signal 9. A system that is short of memory ends a process so" in killed.message
