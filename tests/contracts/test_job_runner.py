@@ -294,7 +294,7 @@ def test_rows_are_decoded_again_beside_main(world: RunnerWorld) -> None:
     world.topic.produce(b'{"a": 1}', b"no json", None)
     before, rows = world.publish(world.job(world.slice_(0, 3))), world.main()
     job, done = redecoded(world)
-    assert (done.rows, done.failed, done.base) == (3, 1, before)
+    assert (done.rows, done.failed, done.worse, done.base) == (3, 1, 0, before), "it landed as bytes alone"
     assert done.staged is not None
     table = world.lake.table(world.table)
     assert table.head().snapshot == before

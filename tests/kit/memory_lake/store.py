@@ -66,6 +66,7 @@ class Row:
     headers: Headers = field(default=(), repr=False)
     timestamp_ms: int = field(default=0, repr=False)
     undecoded: str | None = field(default=None, repr=False)
+    decoded: bool = field(default=False, repr=False)
 
     @classmethod
     def at(cls, position: Position, attempt: str) -> Row:

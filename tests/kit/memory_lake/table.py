@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 def _judged(row: Row, wrong: UndecodedOffsets | None) -> Row:
-    return replace(row, undecoded=wrong.reason) if wrong and row.offset in wrong.offsets else row
+    return replace(row, undecoded=wrong.reason) if wrong and row.offset in wrong.offsets else replace(row, decoded=True)
 
 
 def _branch_exists(branch: str) -> JobFailedError:
@@ -336,7 +336,8 @@ class MemoryTable:
                 raise _branch_exists(branch)
             wrong = {item.stream: item for item in decoded.get("undecoded", ())}
             made = (Row.at(position, written_as or attempt) for position in rows)
-            added = tuple(_judged(row, wrong.get(row.stream)) for row in made)
+            is_decoded = decoded.get("decoding") is not None
+            added = tuple(_judged(row, wrong.get(row.stream)) if is_decoded else row for row in made)
             commit = store.add(branch if self.keeps_branches else MAIN, added)
             store.commits[commit.id] = replace(commit, staged_by=attempt)
 
@@ -344,7 +345,7 @@ class MemoryTable:
         """Commit main's rows to the job's branch, those of its topics judged again."""
         store, topics = self._load(), {topic for decoder in job.decoders for topic in decoder.topics}
         mine = {
-            row: replace(row, undecoded=problem(row.topic, row.value))
+            row: replace(row, undecoded=(found := problem(row.topic, row.value)), decoded=found is None)
             for row in store.rows()
             if row.attempt and row.topic in topics and (row.undecoded or not job.only_failed)
         }
@@ -353,7 +354,7 @@ class MemoryTable:
         with self._committing:
             base, staged = store.refs[MAIN], store.decode(job.staged_as, [mine.get(row, row) for row in store.rows()])
         failed = sum(row.undecoded is not None for row in mine.values())
-        worse = sum(row.undecoded is None and now.undecoded is not None for row, now in mine.items())
+        worse = sum(row.decoded and not now.decoded for row, now in mine.items())
         return {"rows": len(mine), "failed": failed, "worse": worse, "base": base, "staged": staged.id}
 
     # What happens to tables in the world.
