@@ -34,7 +34,7 @@ Connection = TypeVar(
 
 
 class _UnderTest(str):
-    """The random id under which Airflow tests a form: nobody has given it, so that messages do not tell it."""
+    """The random id under which Airflow tests a form, which messages leave out."""
 
     __slots__ = ()
 

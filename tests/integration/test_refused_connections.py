@@ -190,11 +190,11 @@ def test_what_may_not_be_written_is_a_persons_business(sandbox: Sandbox) -> None
             refused("plan", says=says)
     with read_only(*(place for place, _ in guarded)):
         checked = sandbox.end(sandbox.start("check", str(sandbox.file), "--json", before=before))
-    failed = [item["error"]["message"] for item in checked.document["checks"] if item["error"]]
+    failed = {item["part"]: item["error"]["message"] for item in checked.document["checks"] if item["error"]}
     assert checked.code == 1
-    assert failed
-    ways = ("Give this user the permission", "this user cannot make anything")
-    assert all(any(way in message for way in ways) for message in failed), failed
+    ways = {"lake": "this user cannot make anything in", "ledger": "Give this user the permission"}
+    assert failed.keys() == ways.keys(), failed
+    assert [part for part, way in ways.items() if way not in failed[part]] == [], failed
 
 
 @pytest.mark.nightly

@@ -442,7 +442,7 @@ class OpenCatalog:
         refused = next((text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error))), None)
         # PyIceberg's REST client keeps the HTTP status in the cause of its error only; adlfs has Azure's there.
         is_lost = getattr(getattr(error.__cause__, "response", None), "status_code", None) in _NOTHING_THERE
-        problem = refused or _NOT_THERE if is_lost else next(known, None) or refused
+        problem = (refused or _NOT_THERE) if is_lost else (next(known, None) or refused)
         if problem:
             return f"{problem}: {self.reason(error)}"
         if denied(error, self._sqlite_file()):

@@ -175,29 +175,30 @@ def test_offsets_that_are_read_again_are_told_beside_what_has_landed() -> None:
     assert "read again" not in shown(reporting.status(world.worker(), world.spec), 200)
 
 
-def test_wave_that_landed_without_some_of_its_ranges_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """In the list, and at the head of its own table."""
+@pytest.fixture
+def passed() -> World:
+    """A wave of five offsets, of which retention took three before they were read: they are on hold."""
     world = World()
     world.produce(5)
     world.plan()
     world.retain_from(3)
     world.run()
-    (wave,) = world.ledger.waves("orders", [WaveState.COMMITTED])
+    return world
+
+
+def test_wave_that_landed_without_some_of_its_ranges_says_so(passed: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the list, and at the head of its own table."""
+    (wave,) = passed.ledger.waves("orders", [WaveState.COMMITTED])
     assert re.search(
-        rf"^ +{wave.id} +landed, 1 held", shown(reporting.status(world.worker(), world.spec), 200), re.MULTILINE
+        rf"^ +{wave.id} +landed, 1 held", shown(reporting.status(passed.worker(), passed.spec), 200), re.MULTILINE
     )
-    show_wave(Output(as_json=False), reporting.wave(world.ledger, wave.id))
+    show_wave(Output(as_json=False), reporting.wave(passed.ledger, wave.id))
     assert f"wave {wave.id} landed but for 1 range on hold, in raw.orders" in capsys.readouterr().out
 
 
-def test_audit_says_how_much_it_is_not_about(capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_says_how_much_it_is_not_about(passed: World, capsys: pytest.CaptureFixture[str]) -> None:
     """Its "nothing is missing" is of what has landed."""
-    world = World()
-    world.produce(5)
-    world.plan()
-    world.retain_from(3)
-    world.run()
-    show_audit(Output(as_json=False), pipeline_audit.audit(world.worker(), world.spec))
+    show_audit(Output(as_json=False), pipeline_audit.audit(passed.worker(), passed.spec))
     assert "offsets seen, not landed, and not audited: 3 held; see kafka-lake status orders" in capsys.readouterr().out
 
 
