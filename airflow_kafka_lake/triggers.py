@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -43,16 +42,13 @@ from airflow_kafka_lake.wiring.connections import (
     DEFAULT_LEDGER,
     KAFKA_TYPES,
     LEDGER_TYPES,
-    ConnectionSettings,
     KafkaConnection,
     aget_connection,
     ledger_url,
 )
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL
-
-    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SharedLedger
 
 
 # When a waiting task looks again: one timer per wait, slower and slower, at once faster when something happens
@@ -94,49 +90,6 @@ class Wait:
         return replace(anew, due=min(self.due, anew.due))
 
 
-# The ledgers of a triggerer: its triggers share one for each address, however many of them wait.
-#
-# A deferred task waits for hours, and there may be hundreds. Each with connections of its own would take more of
-# them than a database has.
-
-
-class SharedLedgers:
-    """Opens a ledger once for all users of the same address and login, and closes it after the last."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._opened: dict[URL, SqlLedger] = {}
-        self._users: dict[URL, int] = {}
-
-    def open(self, connection: ConnectionSettings) -> SqlLedger:
-        """Return the ledger of a connection; give it back with `close`. ConnectionSettingsError names the fault."""
-        from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
-
-        url = ledger_url(connection)
-        with self._lock:
-            if url not in self._opened:
-                self._opened[url] = SqlLedger(url)
-            self._users[url] = self._users.get(url, 0) + 1
-            return self._opened[url]
-
-    def close(self, ledger: object) -> None:
-        """Give back a ledger that `open` has returned; its connections are closed when nothing uses it any more."""
-        with self._lock:
-            found = next((url for url, opened in self._opened.items() if opened is ledger), None)
-            if found is None:
-                return
-            self._users[found] -= 1
-            if self._users[found]:
-                return
-            del self._users[found]
-            last = self._opened.pop(found)
-        last.close()
-
-
-LEDGERS = SharedLedgers()
-"""Those of this process."""
-
-
 # A trigger that asks the ledger: soon after an event of its pipeline, ever more rarely without one (L15).
 
 T = TypeVar("T")
@@ -171,7 +124,7 @@ class LedgerTrigger(BaseTrigger):
     pipeline: str
     ledger_conn_id: str = DEFAULT_LEDGER
     source: OffsetSource | None = field(default=None, init=False)
-    _ledger: Ledger | None = field(default=None, init=False)
+    _ledger: SharedLedger | None = field(default=None, init=False)
 
     def __init_subclass__(cls) -> None:
         """Make a dataclass of a class with fields of its own: they are its arguments."""
@@ -215,7 +168,8 @@ class LedgerTrigger(BaseTrigger):
     async def cleanup(self) -> None:
         """Give the ledger back."""
         ledger, self._ledger = self._ledger, None
-        await asyncio.to_thread(LEDGERS.close, ledger)
+        if ledger is not None:
+            await asyncio.to_thread(ledger.close)
 
     async def _look(self) -> WaitEvent | None:
         """Ask once; return the event that ends the wait, None to go on."""
@@ -241,10 +195,11 @@ class LedgerTrigger(BaseTrigger):
     async def query(self, question: Callable[[Ledger], T]) -> T:
         """Ask the ledger in a thread, and open it first where it is not open."""
         if self._ledger is None:
+            from airflow_kafka_lake.adapters.sql_ledger.ledger import shared
+
             # Within a triggerer's loop Airflow resolves connections by its asynchronous call alone.
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
-            opened = await asyncio.to_thread(LEDGERS.open, connection)
-            self._ledger = opened
+            self._ledger = await asyncio.to_thread(shared, ledger_url(connection))
         return await asyncio.to_thread(question, self._ledger)
 
     def time_is_over(self) -> bool:

@@ -424,11 +424,11 @@ class LedgerConnection:
 
     def ledger(self, *, dry_run: bool = False) -> SqlLedger:
         """Return the ledger (`ports.Ledger`); opens on first use. Close it when done. A dry run makes no file."""
-        from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+        from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger, shared
 
         file = Path(self.url.database or "") if dry_run and self.url.drivername == "sqlite" else None
         missing = file and not file.exists() and os.access(file.parent, os.W_OK | os.X_OK)
-        return SqlLedger("sqlite://" if missing else self.url)
+        return SqlLedger("sqlite://") if missing else shared(self.url)
 
     def check(self) -> str:
         """Return in one sentence that the ledger answers, takes a write and has this machine's time; raises the error

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spark.job import LIGHT
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import running
-from airflow_kafka_lake.wiring.assemble import open_ports
+from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 
 WARMING = ("warm", "warmer")
 """Pipelines that land the topics in tables of their own: the second one in the driver that lasts."""
@@ -24,7 +24,8 @@ WARMING = ("warm", "warmer")
 def main(home: Path) -> None:
     """Serve one command after another until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with Engine() as engine, rarely_collecting():  # as `kafka-lake worker` does, and the next line too
+    # As `kafka-lake worker` does, and the next line too.
+    with Engine() as engine, open_ledger(), rarely_collecting():
         engine.spent(LIGHT)
         for name in WARMING:
             code = run(home, name, engine, print)

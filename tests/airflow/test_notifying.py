@@ -95,8 +95,11 @@ def test_log_names_some_of_many_moves(
     with caplog.at_level("INFO"):
         context = ingesting(told, wave, 0)
     assert sum(len(extra["streams"]) for extra in emitted(context)) == 2
-    logged = [record.getMessage() for record in caplog.records if "watermark" in record.getMessage()]
-    assert logged == ["orders/0: watermark moved from 0 to 1", "and 1 more watermarks moved"]
+    logged = [record.getMessage() for record in caplog.records if record.name == advance.__name__]
+    assert logged == [
+        "orders/0: the watermark is past offsets 0 to 1, and an asset event says so",
+        "and of 1 more partition",
+    ]
 
 
 def test_tasks_at_once_tell_in_order(world: World, told: Events) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from datetime import datetime
 from functools import wraps
 from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from sqlalchemy import URL, Connection, cast, exists, func, select, update
 from sqlalchemy import BigInteger as Big
@@ -253,3 +255,37 @@ class SqlLedger(SqlReader):
 
     def sent(self, items: Sequence[int]) -> None:
         self._write(lambda c: queries.forget_sent(c, items))
+
+
+# One ledger of an address for all of a process. SQLAlchemy keeps the statements it has compiled with the engine, and
+# the hundreds of tasks that wait in a triggerer would take more connections than a database has.
+
+
+class SharedLedger(SqlLedger):
+    """A ledger of `shared`: its connections are closed when the last of its users closes it."""
+
+    users = 0
+
+    def close(self) -> None:
+        with _sharing:
+            self.users -= 1
+            if self.users > 0:
+                return
+            for key in [key for key, ledger in _shared.items() if ledger is self]:
+                del _shared[key]
+        super().close()
+
+
+_shared: WeakValueDictionary[tuple[int, URL], SharedLedger] = WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def shared(url: URL) -> SharedLedger:
+    """Return the ledger of an address and login that others of this process may use too; each closes it once."""
+    with _sharing:
+        key = os.getpid(), url
+        ledger = _shared.get(key)
+        if ledger is None:
+            ledger = _shared[key] = SharedLedger(url)
+        ledger.users += 1
+        return ledger

@@ -24,6 +24,9 @@ class MemoryLedger(MemoryWriter):
         super().__init__(clock, ledger_id=ledger_id or secrets.token_hex(16))
         self._actor = actor
 
+    def close(self) -> None:
+        """Close nothing: there are no connections."""
+
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         moves: list[Advance] = []
         with self._writing() as draft:
