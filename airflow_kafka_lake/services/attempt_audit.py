@@ -284,8 +284,9 @@ def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
     values = staged.filled.get(VALUE_COLUMN, rows)
     told = list(empty_columns(asked, staged.filled, failed))
     if failed:  # a reason may be long, and the history cuts the end
-        these = f"{failed:,} of {count(values, 'value')} did not decode"
-        told.append(f"{these}, with the reason of each in decode_error. The first: {staged.undecoded[0].reason}")
+        first = staged.undecoded[0]
+        these = f"{failed:,} of {count(values, 'value')} did not decode, with the reason of each in decode_error"
+        told.append(f"{these}. The first, {first.stream} at {first.offsets.ranges[0].start}: {first.reason}")
     return ". ".join(told)
 
 

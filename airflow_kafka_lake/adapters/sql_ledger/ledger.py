@@ -284,8 +284,6 @@ def shared(url: URL) -> SharedLedger:
     """Return the ledger of an address and login that others of this process may use too; each closes it once."""
     with _sharing:
         key = os.getpid(), url
-        ledger = _shared.get(key)
-        if ledger is None:
-            ledger = _shared[key] = SharedLedger(url)
+        ledger = _shared[key] = _shared.get(key) or SharedLedger(url)
         ledger.users += 1
         return ledger

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.reports.progress import ProgressEvent
-from airflow_kafka_lake.pages.pipeline import pipeline_page, wave_page
+from airflow_kafka_lake.pages.pipeline import overview_page, pipeline_page, wave_page
 from airflow_kafka_lake.pages.rendering import Visitor
 from airflow_kafka_lake.services import decisions, reporting
 from airflow_kafka_lake.services.attempt_audit import MANY_VALUES
@@ -163,7 +163,10 @@ def in_status(world: World) -> list[tuple[str, str]]:
     return [(line["subject"], line["detail"]) for line in lines]
 
 
-UNDECODED = "1 of 3 values did not decode, with the reason of each in decode_error. The first: the value is no json"
+UNDECODED = (
+    "1 of 3 values did not decode, with the reason of each in decode_error. "
+    "The first, orders/0 at 1: the value is no json"
+)
 
 
 def test_values_that_did_not_decode_are_in_history_status_wave_and_run() -> None:
@@ -290,6 +293,8 @@ def test_terminal_and_pages_show_the_newest_line() -> None:
     visitor = Visitor(base="/kafka-lake", name="ada", csrf="", ledger="")
     for page in (pipeline_page(visitor, report), wave_page(visitor, reporting.wave(world.ledger, wave))):
         assert "values that decoded filled a&lt;b: fields are found" in page
+    every = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    assert "values that decoded filled a&lt;b" in overview_page(visitor, every)
 
 
 def test_progress_of_a_decode_has_each_row_once() -> None:

@@ -322,6 +322,7 @@ def test_wave_keeps_what_its_attempts_took_and_for_whom(world: World) -> None:
     path = "/airflow/dags/kafka_lake.a-b/runs/manual__2026-03-01T07%3A00%3A00%2B00%3A00"
     links = [item.attributes["href"] for item in line.all("a")]
     assert links == [f"{path}/tasks/kafka_lake.ingest/mapped/3", path]
+    assert all("data-airflow" in item.attributes for item in line.all("a")), "Airflow would open inside Airflow"
     last = page.one("tr", data_key=f"attempt {landed.attempt}").text
     assert f"landed {moment(landed.started_at)} 2.0 s, 8 rows, 4 rows per second" in last
     assert "written by ann" in last
@@ -457,6 +458,7 @@ def test_empty_overview_says_how_to_begin() -> None:
     text = read(overview_page(LOOKS, overview(World()))).text
     assert "kafka-lake plan FILE.toml" in text
     assert "may not see" in text
+    assert "On the page of a Dag are only those that it has planned itself" in text
 
 
 def test_page_of_a_wave_accounts_for_every_offset(landed: World) -> None:
