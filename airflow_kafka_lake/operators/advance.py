@@ -68,9 +68,7 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
         context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
     moves = joined(delivered)
     for move in moves[:LOGGED]:
-        _logger.info(
-            "%s: the watermark is past offsets %d to %d, and an asset event says so", move.stream, move.start, move.end
-        )
+        _logger.info("%s: watermark past %d to %d, told by an asset event", move.stream, move.start, move.end)
     if len(moves) > LOGGED:
         _logger.info("and of %s", count(len(moves) - LOGGED, "more partition"))
     return delivered

@@ -372,10 +372,9 @@ def dry_run_page(visitor: Visitor, dag: str, run: str) -> str:
 # The page of a pipeline's history: what was decided, when and by whom.
 
 
-def history_page(visitor: Visitor, found: EventList) -> str:
-    """Draw some lines of a pipeline's history, newest first."""
+def history_page(visitor: Visitor, found: EventList, older: int | None = None) -> str:
+    """Draw some lines of a pipeline's history, newest first; `older` is the one before which there are more."""
     lines, pipeline = found.events, found.pipeline
-    older = lines[-1].sequence if lines and lines[-1].sequence > 1 else None
     return draw("events.html", visitor, poll=IDLE, pipeline=pipeline, lines=lines, words=word_of, older=older)
 
 

@@ -271,6 +271,14 @@ def test_refusal_is_that_of_the_command_line_in_words(server: PageServer) -> Non
     assert server.decide("skip", topic="other", **{"from": "0", "to": "1"}).status_code == 404
 
 
+def test_history_leads_to_older_lines_where_there_are_some(server: PageServer) -> None:
+    """Lines are numbered over all pipelines of a ledger: the first of one may be any."""
+    server.planned_by("alpha")
+    count = len(server.get("/api/pipelines/orders/events").json()["events"])
+    for limit, is_more in ((1, True), (count - 1, True), (count, False), (500, False)):
+        assert (">Older<" in server.get(f"/pipelines/orders/events?limit={limit}").text) is is_more, limit
+
+
 def test_wave_of_another_pipeline_is_none_of_this_one(server: PageServer) -> None:
     """Who may decide about one pipeline reaches no other through it: not its waves, ranges or plans, nor its name."""
     server.planned_by("beta", "clicks")

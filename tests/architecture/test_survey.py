@@ -15,7 +15,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 169,
-    "lines": 51_738,
+    "lines": 51_737,
     "module_max": 800,
     "depth": 24,
     "data_types": 317,

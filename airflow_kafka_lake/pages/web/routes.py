@@ -107,8 +107,10 @@ async def events(asked: AskedDep, name: Name, before: Before = None, limit: Limi
     """Return a part of a pipeline's history, newest first."""
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        found = EventList(pipeline=name, events=ledger.page_of_events(name, before=before, limit=limit))
-        return CachedDocument.of(found.to_json(), lambda visitor: pipeline.history_page(visitor, found))
+        lines = ledger.page_of_events(name, before=before, limit=limit + 1)
+        found = EventList(pipeline=name, events=lines[:limit])
+        older = found.events[-1].sequence if len(lines) > limit else None
+        return CachedDocument.of(found.to_json(), lambda visitor: pipeline.history_page(visitor, found, older))
 
     return await _of_pipeline(asked, name, ("events", before, limit), make)
 
