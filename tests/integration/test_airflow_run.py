@@ -33,6 +33,7 @@ PIPELINES = (
     "ordered",
     "hours",
     "untimed",
+    "ended",
 )
 WAITS = """
 from datetime import timedelta
@@ -76,6 +77,18 @@ with DAG("untimed", schedule="@hourly", catchup=False):
     kafka_lake_ingest(pipeline="untimed")
 """
 
+ENDED = """
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow_kafka_lake.task_groups import kafka_lake_ingest
+
+hours = CronDataIntervalTimetable("0 * * * *", timezone="UTC")
+first, last = datetime(2026, 3, 1, 0, tzinfo=UTC), datetime(2026, 3, 1, 2, tzinfo=UTC)
+with DAG("ended", schedule=hours, start_date=first, end_date=last, catchup=False):
+    kafka_lake_ingest(pipeline="ended")
+"""
+
 COMMAND = "kafka_lake_command"
 FOLLOWER = "follower"
 FOLLOWS = f"""
@@ -100,7 +113,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One Airflow and one broker for this module, with one pipeline file per test; afterwards, nothing may be left."""
-    dags = {"waits.py": WAITS, "echo.py": ECHO, "untimed.py": UNTIMED, "follows.py": FOLLOWS}
+    dags = {"waits.py": WAITS, "echo.py": ECHO, "untimed.py": UNTIMED, "ended.py": ENDED, "follows.py": FOLLOWS}
     down = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
     extra = {
         "AIRFLOW_CONN_KAFKA_DOWN": json.dumps(down),
@@ -324,17 +337,19 @@ def backfilled(world: World, dag: str) -> dict[int, Ran]:
 @pytest.mark.nightly
 def test_backfill_reads_its_dates_and_nothing_else(world: World) -> None:
     """Each run of a backfill of the ready-made Dag lands its hour; one without a record is green, and says so. A Dag
-    whose runs have no interval is refused before anything is read."""
-    lane, untimed = world.lanes["hours"], world.lanes["untimed"]
-    lane.write_pipeline('start = "timestamp:2026-03-01T04:00:00Z"', table=lane.table)
+    that ends with its last hour has no other runs. One whose runs have no interval is refused before anything is
+    read."""
+    lane, untimed, over = (world.lanes[name] for name in ("hours", "untimed", "ended"))
+    for each in (lane, over):
+        each.write_pipeline('start = "timestamp:2026-03-01T04:00:00Z"', table=each.table)
     hours = (0, 0, 1, 1, 1, 3, 5)
-    for each in (lane, untimed):
+    for each in (lane, untimed, over):
         producer = Producer({"bootstrap.servers": each.bootstrap})
         for number, hour in enumerate(hours):
             at = int((MIDNIGHT + timedelta(hours=hour, minutes=number)).timestamp() * 1000)
             producer.produce(each.topic, value=f"{hour}".encode(), partition=0, timestamp=at)
         assert producer.flush(60) == 0
-    for dag in ("kafka_lake.hours", "untimed"):
+    for dag in ("kafka_lake.hours", "untimed", "ended"):
         world.airflow.unpause(dag)
     runs = backfilled(world, "kafka_lake.hours")
     assert {hour: run.state for hour, run in runs.items()} == dict.fromkeys(runs, "success")
@@ -343,6 +358,10 @@ def test_backfill_reads_its_dates_and_nothing_else(world: World) -> None:
     quiet = world.airflow.task_log("kafka_lake.hours", runs[2].id, "kafka_lake.plan")
     assert "nothing to do in this run's data interval, 2026-03-01 02:00:00+00:00 to 2026-03-01 03:00:00+00:00" in quiet
     assert runs[2].tasks["kafka_lake.ingest"] == "skipped"
+
+    assert [run.state for run in backfilled(world, "ended").values()] == ["success", "success"]
+    assert world.airflow.api("GET", "/dags/ended/dagRuns?run_type=scheduled")["dag_runs"] == []
+    assert offsets(over) == [2, 3, 4]
 
     refused = backfilled(world, "untimed")
     assert {run.state for run in refused.values()} == {"failed"}
