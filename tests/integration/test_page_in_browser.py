@@ -380,6 +380,23 @@ def test_wave_that_is_made_ready_is_said_to_be_read_by_the_next_run(
     assert ("Nothing reads it yet: the next run" in page.text("#ask-answer")) is (ready != "adopted")
 
 
+@pytest.mark.parametrize(
+    ("waiting", "reads"), [(0, "reads all that is missing."), (2, "reads all that is missing, 2 planned waves first.")]
+)
+def test_resume_says_what_the_next_run_reads(page: Page, site: Site, world: World, waiting: int, reads: str) -> None:
+    """All that is missing, also where no wave was planned before the pause."""
+    decisions.pause(world.worker(), decisions.PauseSubject(pipeline="orders"), "a test")
+    site.report = status(world)
+    page.go(f"{site.url}/pipelines/orders")
+    page.click("div.need button")
+    page.until("document.getElementById('ask').open")
+    page.js("document.getElementById('ask-reason').value = 'now'")
+    site.answers = [(200, {"pipeline": "orders", "changed": True, "waiting": waiting})]
+    page.click("#ask-do")
+    page.until("document.getElementById('ask-answer').className === 'ok'")
+    assert f"Tasks that wait for it go on, and the next run {reads}" in page.text("#ask-answer")
+
+
 def test_nothing_is_wrong_before_anything_was_filled_in(page: Page, site: Site) -> None:
     """A question that opens with nothing to do for it says so, and not in red."""
     page.go(f"{site.url}/pipelines/orders")

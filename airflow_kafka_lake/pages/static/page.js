@@ -283,7 +283,7 @@
       ...(done.landed.length ? [`${count(done.landed.length, "wave")} turned out to be in the table.`] : []),
     ],
     resume: (done) => [done.changed
-      ? `${count(done.waiting, "wave")} may be begun by the next run.` : "It was not paused."],
+      ? `Tasks that wait for it go on, and the next run reads all that is missing${done.waiting ? `, ${count(done.waiting, "planned wave")} first` : ""}.` : "It was not paused."],
     skip: (done) => [
       `${count(done.skipped, "offset")} of ${places(done)} ${done.dry_run ? "would be skipped" : "skipped"}.`,
       ...(done.skipped ? [] : ["All of them are in the table, or were skipped before: what has landed is not skipped."]),
