@@ -68,9 +68,9 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
         context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
     moves = joined(delivered)
     for move in moves[:LOGGED]:
-        _logger.info("%s: watermark past %d to %d, told by an asset event", move.stream, move.start, move.end)
+        _logger.info("%s: asset event for offsets %d to %d", move.stream, move.start, move.end)
     if len(moves) > LOGGED:
-        _logger.info("and of %s", count(len(moves) - LOGGED, "more partition"))
+        _logger.info("and for %s", count(len(moves) - LOGGED, "more partition"))
     return delivered
 
 

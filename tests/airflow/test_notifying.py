@@ -97,8 +97,8 @@ def test_log_names_some_of_many_moves(
     assert sum(len(extra["streams"]) for extra in emitted(context)) == 2
     logged = [record.getMessage() for record in caplog.records if record.name == advance.__name__]
     assert logged == [
-        "orders/0: watermark past 0 to 1, told by an asset event",
-        "and of 1 more partition",
+        "orders/0: asset event for offsets 0 to 1",
+        "and for 1 more partition",
     ]
 
 

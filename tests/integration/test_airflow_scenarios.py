@@ -98,7 +98,7 @@ def test_trace_of_one_partition_holds_through_runs_and_a_crash_of_airflow(world:
     last = run(world, lane)
     assert states(last) == ("success", "success")
     assert ingested(last) == ["success"]
-    assert f"{lane.topic}/0: watermark past 10 to 14" in world.log(last.id, "kafka_lake.ingest", 0)
+    assert f"{lane.topic}/0: asset event for offsets 10 to 14" in world.log(last.id, "kafka_lake.ingest", 0)
     assert lane.watermarks() == {0: 14}
     lane.assert_exact({key: value for key, value in lane.acknowledged.items() if key[1] >= 9})
     assert len(lane.publishes()) == 5
