@@ -273,6 +273,7 @@ def test_refusal_is_that_of_the_command_line_in_words(server: PageServer) -> Non
 
 def test_history_leads_to_older_lines_where_there_are_some(server: PageServer) -> None:
     """Lines are numbered over all pipelines of a ledger: the first of one may be any."""
+    server.planned_by("alpha", "earlier")
     server.planned_by("alpha")
     count = len(server.get("/api/pipelines/orders/events").json()["events"])
     for limit, is_more in ((1, True), (count - 1, True), (count, False), (500, False)):
